@@ -1,0 +1,64 @@
+"""Dream v0 Base and Instruct, Dream-Coder, DiffuCoder (Ye et al., 2025; Gong et al., 2025): Qwen2.5's layout, shifted by one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from unmask.backbones.families import Family, refuse_unless, required
+from unmask.backbones.transformer import TransformerConfig
+
+LAYER = "model.layers.{i}."
+TRAINED_CONTEXT = 2048
+"""config.json says 131072, from the model it was grown out of; Dream's authors give 2048."""
+
+
+def config(raw: Mapping[str, Any], specials: Mapping[str, int]) -> TransformerConfig:
+    """Dream's config.json."""
+    refuse_unless(raw, hidden_act="silu", tie_word_embeddings=False, use_sliding_window=False, rope_scaling=None)
+    size, layers, heads, kv_heads = required(
+        raw, "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"
+    )
+    vocabulary, mlp_size, mask_id = required(raw, "vocab_size", "intermediate_size", "mask_token_id")
+    fill = raw["eos_token_id"] if raw.get("eos_token_id") is not None else required(raw, "pad_token_id")[0]
+    turn_end = specials.get("<|im_end|>", 151645)
+    return TransformerConfig(
+        vocab_size=vocabulary,
+        hidden_size=size,
+        layers=layers,
+        heads=heads,
+        kv_heads=kv_heads,
+        mlp_size=mlp_size,
+        norm_eps=raw.get("rms_norm_eps", 1e-6),
+        rope_theta=raw.get("rope_theta", 10000.0),
+        context=min(raw.get("max_position_embeddings", TRAINED_CONTEXT), TRAINED_CONTEXT),
+        mask_id=mask_id,
+        end_ids=tuple(dict.fromkeys(token for token in (fill, turn_end) if token < vocabulary)),
+        qkv_bias=True,
+        shifted=True,
+    )
+
+
+FAMILY = Family(
+    name="dream",
+    model_types=("Dream", "dream"),
+    config=config,
+    names={
+        "embed": "model.embed_tokens.weight",
+        "attn_norm": LAYER + "input_layernorm",
+        "q": LAYER + "self_attn.q_proj",
+        "k": LAYER + "self_attn.k_proj",
+        "v": LAYER + "self_attn.v_proj",
+        "attn_out": LAYER + "self_attn.o_proj",
+        "mlp_norm": LAYER + "post_attention_layernorm",
+        "gate": LAYER + "mlp.gate_proj",
+        "up": LAYER + "mlp.up_proj",
+        "down": LAYER + "mlp.down_proj",
+        "norm": "model.norm.weight",
+        "head": "lm_head.weight",
+    },
+    published={
+        "Dream-org/Dream-v0-Instruct-7B": "chat",
+        "Dream-org/Dream-v0-Base-7B": "raw text",
+        "Dream-org/Dream-Coder-v0-Instruct-7B": "chat, code",
+        "apple/DiffuCoder-7B-Instruct": "chat, code",
+    },
+)

@@ -1,0 +1,82 @@
+"""The command line: parse, build, call. Text on stdout, progress on stderr, errors in one line.
+
+Exit codes: 0 done, 1 failed (out of memory, a broken rule), 2 bad input. torch is imported inside the commands, so that
+`--help` answers at once.
+"""
+
+import os
+import sys
+
+import typer
+
+from unmask.cli.generate import generate
+from unmask.cli.info import doctor, models, rules
+from unmask.cli.replay import replay
+from unmask.errors import InputError, UnmaskError
+
+app = typer.Typer(
+    name="unmask",
+    help="Decode masked diffusion language models (LLaDA, Dream) in the order that works.\n\n"
+    "Example: unmask generate 'What do you know?' --length 96 --show-steps",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (generate, replay, models, rules, doctor):
+    app.command()(command)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from unmask import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version.")) -> None:
+    """Decode masked diffusion language models (LLaDA, Dream) in the order that works.
+
+    Example: unmask generate 'What do you know?' --length 96 --show-steps
+    """
+
+
+@app.command()
+def demo() -> None:
+    """Decode one canvas in three ways, step by step.
+
+    Example: unmask demo
+    """
+    from unmask.cli.demo import run_demo
+
+    run_demo()
+
+
+def main() -> None:
+    """The entry point of the `unmask` command."""
+    try:
+        code = app(standalone_mode=False)
+    except UnmaskError as error:
+        code = _complain(str(error), 2 if isinstance(error, InputError) else 1)
+    except KeyboardInterrupt:
+        code = _complain("stopped", 130)
+    except BrokenPipeError:  # the reader of our output has gone; nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except OSError as error:
+        code = _complain(str(error), 1)
+    except Exception as error:
+        if type(error).__name__ == "Abort":
+            code = _complain("stopped", 130)
+        elif hasattr(error, "format_message"):  # a usage error of the command-line library, whichever it is
+            code = _complain(" ".join(error.format_message().split()), 2)
+        else:
+            raise
+    sys.exit(code or 0)
+
+
+def _complain(line: str, code: int) -> int:
+    print(f"unmask: {line}", file=sys.stderr)
+    return code

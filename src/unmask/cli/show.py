@@ -1,0 +1,58 @@
+"""The canvas as it fills in, for a terminal: each token in the colour of the step that revealed it."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text as Line
+
+from unmask.frames import END, MASK, Frame
+
+# dark blue to yellow by way of teal, told apart in grey and by colour-blind eyes (after viridis)
+COLOURS = ["#5468b8", "#3f7fc4", "#2b94bf", "#1fa8a9", "#35b779", "#7ac74f", "#b9d13a", "#fde725"]
+
+
+def piece(text: str) -> str:
+    """A token as it can stand in a line."""
+    return text.replace("\n", "⏎").replace("\r", "").replace("\t", "→") if text.isprintable() or text.isspace() else "�"
+
+
+def painted(pieces: Sequence[str], steps: Sequence[int | None], last: int, *, fresh: int | None = None) -> Line:
+    """One line of tokens, coloured by the step of their reveal, those of step `fresh` reversed; masks and ends dim."""
+    line = Line()
+    for text, step in zip(pieces, steps, strict=True):
+        if text in (MASK, END):
+            line.append(text, style="bold" if step is not None and step == fresh else "dim")
+        else:
+            colour = "" if step is None else COLOURS[min(len(COLOURS) - 1, (step - 1) * len(COLOURS) // max(1, last))]
+            line.append(piece(text), style=f"{colour} reverse" if step == fresh else colour)
+    return line
+
+
+class Watch(AbstractContextManager["Watch"]):
+    """An animated view on a terminal; a line a step elsewhere."""
+
+    def __init__(self, *, console: Console | None = None, every: int = 1) -> None:
+        self.every = every
+        self.console = console or Console(stderr=True, highlight=False)
+        self.live = Live(console=self.console, refresh_per_second=30, transient=False) if self.console.is_terminal else None
+
+    def __enter__(self) -> "Watch":
+        if self.live is not None:
+            self.live.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.live is not None:
+            self.live.__exit__(kind, error, trace)
+
+    def show(self, frame: Frame, last: int) -> None:
+        """Draw the canvas after a step of at most `last`."""
+        if self.live is not None:
+            body = painted(frame.pieces, frame.revealed_at, last, fresh=frame.step)
+            self.live.update(Line(f"step {frame.step}/{last}\n", style="bold").append_text(body), refresh=True)
+        elif frame.step % self.every == 0 or frame.step in (1, last):
+            text = "".join(piece(part) for part in frame.pieces)
+            self.console.print(f"step {frame.step:>{len(str(last))}}/{last}  {text}", markup=False, soft_wrap=True)
