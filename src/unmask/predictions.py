@@ -11,7 +11,7 @@ is what makes a row's numbers independent of its batch; a diffusion forward alre
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -26,6 +26,7 @@ RowFunction = Callable[[Float[Tensor, "M V"], int, Int[Tensor, " M"]], Float[Ten
 """Reduces logits [M, V] of canvas row b at slots [M] to one value a slot: f(logits, b, slots)."""
 
 
+@runtime_checkable
 class Head(Protocol):
     """What is needed of a backbone here. `head` returns a new tensor at every call."""
 

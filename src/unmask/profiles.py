@@ -73,14 +73,18 @@ def published_order(
     top_k: int | None = None,
     order_temperature: float = 0.0,
     suppressed: tuple[int, ...] = (),
+    block: int | None = None,
 ) -> Select:
     """Rank as the published programs do: full softmax, the probability of the token that would be written, torch.topk.
 
-    `dtype` is that of the model's logits. Ties are broken by torch.topk over the whole row, in whatever way it does.
+    `dtype` is that of the model's logits. Ties are broken by torch.topk over the whole row, in whatever way it does. With
+    `block`, the step's number says which block has been reached, and every mask up to its end may be chosen.
     """
     kind = profile.softmax or dtype
 
     def select(view: View) -> Choice:
+        if block is not None:
+            view = _up_to_block(view, block)
         token = pick(view, view.masked)
 
         def confidence(logits: Tensor, row: int, slots: Tensor) -> Tensor:
@@ -100,6 +104,14 @@ def published_order(
         return Choice(_topk(scores, view), scores)
 
     return select
+
+
+def _up_to_block(view: View, block: int) -> View:
+    """The slots up to the end of the block that this step belongs to, the steps being split evenly over the blocks."""
+    blocks = view.open.sum(-1) // block
+    reached = ((view.step - 1) * blocks // view.steps + 1) * block
+    inside = torch.arange(view.masked.shape[1], device=view.masked.device) < reached[:, None]
+    return view.among(view.masked & inside, view.count, reached - block)
 
 
 def _topk(scores: Float[Tensor, "B L"], view: View) -> Tensor:

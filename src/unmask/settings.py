@@ -268,6 +268,12 @@ def build_strategy(settings: Settings, *, vocab_size: int, end_ids: tuple[int, .
     if settings.temperature > 0:
         pick = sampled(settings.temperature, top_p=settings.top_p, top_k=settings.top_k)
     context = Context(build_eos(settings.eos), pick, vocab_size, settings.order_temperature)
+    if rule.schedule is all_at_the_end and (settings.blocks is not None or settings.schedule != "adaptive"):
+        raise InputError(f"order {settings.order!r} keeps its own counts over the whole window; leave out schedule and blocks")
+
+    def in_block(select: Select) -> Select:
+        return select if settings.blocks is None else in_blocks(settings.blocks, select)
+
     if profile.published and settings.order in MEASURES:
         eos, _ = split(settings.eos)
         if eos not in ("none", "suppress"):
@@ -275,16 +281,13 @@ def build_strategy(settings: Settings, *, vocab_size: int, end_ids: tuple[int, .
         select = published_order(
             settings.order, pick=pick, profile=profile, dtype=dtype, temperature=settings.temperature,  # type: ignore[arg-type]
             top_p=settings.top_p, top_k=settings.top_k, order_temperature=settings.order_temperature,
-            suppressed=end_ids if eos == "suppress" else (),
+            suppressed=end_ids if eos == "suppress" else (), block=settings.blocks,
         )  # fmt: skip
     else:
-        select = rule.build(split(settings.order)[1], context)
-    if rule.schedule is all_at_the_end and (settings.blocks is not None or settings.schedule != "adaptive"):
-        raise InputError(f"order {settings.order!r} keeps its own counts over the whole window; leave out schedule and blocks")
+        select = in_block(rule.build(split(settings.order)[1], context))
     if settings.first is not None:
-        select = at_step(1, rule_of(settings.first).build(split(settings.first)[1], context), otherwise=select)
-    if settings.blocks is not None:
-        select = in_blocks(settings.blocks, select)
+        first = rule_of(settings.first).build(split(settings.first)[1], context)
+        select = at_step(1, in_block(first), otherwise=select)
     if settings.schedule not in (*SCHEDULES, "adaptive"):
         assert settings.schedule is not None
         raise unknown("schedule", settings.schedule, SCHEDULES)

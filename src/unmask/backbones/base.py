@@ -2,13 +2,14 @@
 
 # B batch, S canvas, L open slots, M rows of the head, D hidden, V vocabulary
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 
+@runtime_checkable
 class Backbone(Protocol):
     """A masked diffusion model without its text."""
 
