@@ -7,7 +7,6 @@ sees identical tokens first. docs/profiles.md says what differs from our own def
 # B batch, L open slots, M rows of the head, V vocabulary
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -17,8 +16,6 @@ from unmask.pick import Pick, nucleus
 from unmask.rng import Stream, gumbel, subkey
 from unmask.selection import Select
 from unmask.view import Choice, View
-
-Measure = Literal["top1", "margin", "entropy"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ PROFILES: Mapping[str, Profile] = {
 
 
 def published_order(
-    measure: Measure,
+    measure: str,
     *,
     pick: Pick,
     profile: Profile,

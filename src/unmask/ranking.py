@@ -5,7 +5,6 @@ A policy is a function from a View to Stats whose end-token logits are changed; 
 
 # B batch, L open slots, E end tokens
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import torch
 from jaxtyping import Bool
@@ -16,7 +15,7 @@ from unmask.predictions import Stats
 from unmask.view import View
 
 Rank = Callable[[View], Stats]
-AnnealRule = Literal["damp", "divide", "power"]
+ANNEAL_RULES = ("damp", "divide", "power")
 
 
 def raw(view: View) -> Stats:
@@ -24,15 +23,15 @@ def raw(view: View) -> Stats:
     return view.stats
 
 
-def eos_annealed(*, start: float = 3.0, end: float = 1.0, rule: AnnealRule = "damp", ids: Sequence[int] | None = None) -> Rank:
+def eos_annealed(*, start: float = 3.0, end: float = 1.0, rule: str = "damp", ids: Sequence[int] | None = None) -> Rank:
     """Scale the end token's logit by a temperature that runs from `start` to `end` (section 4 of the paper).
 
     lambda_d = end + (start - end) * (1 - d/T). Rules: `divide` is the paper to the letter, z / lambda, which raises a
     negative logit; `damp` divides a positive logit and multiplies a negative one, so it never promotes; `power` multiplies
     the log-probability. `ids` defaults to the token that the model fills with.
     """
-    if rule not in ("damp", "divide", "power"):
-        raise unknown("anneal rule", rule, ["damp", "divide", "power"])
+    if rule not in ANNEAL_RULES:
+        raise unknown("anneal rule", rule, ANNEAL_RULES)
     if start <= 0 or end <= 0:
         raise InputError(f"EOS temperatures must be positive, not start={start}, end={end}; 1 changes nothing")
 

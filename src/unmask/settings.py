@@ -250,7 +250,7 @@ def build_eos(text: str) -> Rank:
         raise unknown("EOS policy", name, EOS)
     if name == "anneal":
         rule = values.pop() if len(values) == 2 else "damp"
-        return eos_annealed(start=_numbers("anneal", values, 3.0)[0], rule=rule)  # type: ignore[arg-type]
+        return eos_annealed(start=_numbers("anneal", values, 3.0)[0], rule=rule)
     if name == "penalty":
         return eos_penalized(_numbers("penalty", values, 3.0)[0])
     _numbers(name, values)
@@ -279,7 +279,7 @@ def build_strategy(settings: Settings, *, vocab_size: int, end_ids: tuple[int, .
         if eos not in ("none", "suppress"):
             raise InputError(f"profile {settings.profile!r} has no EOS policy {eos!r}; use none, suppress, or profile 'unmask'")
         select = published_order(
-            settings.order, pick=pick, profile=profile, dtype=dtype, temperature=settings.temperature,  # type: ignore[arg-type]
+            settings.order, pick=pick, profile=profile, dtype=dtype, temperature=settings.temperature,
             top_p=settings.top_p, top_k=settings.top_k, order_temperature=settings.order_temperature,
             suppressed=end_ids if eos == "suppress" else (), block=settings.blocks,
         )  # fmt: skip

@@ -42,7 +42,7 @@ RANKS = {
     "raw": raw,
     "annealed": eos_annealed(),
     "annealed by division": eos_annealed(rule="divide"),
-    "annealed by power": eos_annealed(rule="power", ids=[9, 10]),
+    "annealed by power": eos_annealed(rule="power"),
     "suppressed": eos_suppressed(),
     "suppressed fill": eos_suppressed([9]),
     "penalized": eos_penalized(3.0),
