@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from unmask import OPEN, Canvas, ToyBackbone, View, load_backbone
 from unmask.backbones import FAMILIES
 from unmask.checkpoint import random_tensors, save_checkpoint
@@ -91,9 +92,7 @@ def random_view(
     earlier = None
     for _ in range(2):  # two steps before, with almost the same predictions
         near = logits + 0.01 * torch.randn(logits.shape, generator=generator)
-        earlier = Predictions(
-            TableHead(vocab), near, canvas.open, end_ids=end_ids, banned=torch.tensor([8]), previous=earlier
-        )
+        earlier = Predictions(TableHead(vocab), near, canvas.open, end_ids=end_ids, banned=torch.tensor([8]), previous=earlier)
     predictions = Predictions(TableHead(vocab), logits, masked, end_ids=end_ids, banned=torch.tensor([8]), previous=earlier)
     return View(
         step=step, steps=torch.full((rows,), steps), count=count, masked=masked, window=window, mask_id=8, slots=canvas.slots,

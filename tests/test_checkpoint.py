@@ -6,8 +6,9 @@ import sys
 
 import pytest
 import torch
-from conftest import SPECIALS, read, write_checkpoint
 from safetensors.torch import load_file, save_file
+
+from conftest import SPECIALS, read, write_checkpoint
 from unmask import CheckpointError, InputError, MemoryLimitError, load_backbone
 from unmask import checkpoint as loading
 
@@ -172,7 +173,9 @@ print(weights, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stored", "wanted"), [(torch.bfloat16, "bfloat16"), (torch.float32, "bfloat16"), (torch.bfloat16, "float32")])
+@pytest.mark.parametrize(
+    ("stored", "wanted"), [(torch.bfloat16, "bfloat16"), (torch.float32, "bfloat16"), (torch.bfloat16, "float32")]
+)
 def test_peak_memory_stays_near_the_weights(tmp_path, stored, wanted):
     """1.05 x the weights in their final dtype + 1 GiB, on a checkpoint of 1.2 billion parameters."""
     sizes = {"d_model": 2048, "n_layers": 16, "n_heads": 16, "n_kv_heads": 16, "mlp_hidden_size": 5632}

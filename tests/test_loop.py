@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+
 from conftest import SPECIALS
 from laws.test_selectors import ADAPTIVE, ALL, EXACT, REMASKING
 from unmask import (
@@ -45,7 +46,9 @@ def canvas(*holes, seeds=None):
     return Canvas.of([[5, 6, 7][: 1 + index % 3] + [OPEN] * number for index, number in enumerate(holes)], seeds=seeds)
 
 
-WHOLE = [name for name in EXACT if name.startswith(("top1 raw", "margin annealed", "uniform", "first", "published top1", "conv raw"))]
+WHOLE = [
+    name for name in EXACT if name.startswith(("top1 raw", "margin annealed", "uniform", "first", "published top1", "conv raw"))
+]
 WHOLE += [*ADAPTIVE, *REMASKING]
 OWN_VOCABULARY = [name for name in EXACT if name.startswith("pc") or "fill" in name]  # they name ids of the views' vocabulary
 
@@ -54,7 +57,9 @@ OWN_VOCABULARY = [name for name in EXACT if name.startswith("pc") or "fill" in n
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_rule_decodes_a_ragged_batch(name, pick):
     start = canvas(9, 12, 4, seeds=[3, 1, 4])
-    schedule = all_at_the_end if name in REMASKING or name == "origin" else one_by_one if name in ADAPTIVE else progressive_counts
+    schedule = (
+        all_at_the_end if name in REMASKING or name == "origin" else one_by_one if name in ADAPTIVE else progressive_counts
+    )
     counts = [schedule(holes, min(4, holes)) for holes in start.holes]
     options = {} if pick is None else {"pick": pick}
     toy, before, seen = ToyBackbone(), start.masked(95), torch.zeros_like(start.open)

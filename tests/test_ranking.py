@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from conftest import random_view
 from unmask import (
     InputError,
@@ -133,7 +134,9 @@ def test_no_precision_is_lost_where_the_end_token_is_all_but_certain():
     logits = torch.full((1, 1, 11), -5.0)
     logits[..., 0], logits[..., FILL] = 2.0, 25.0
     view = random_view(0, rows=1, length=0, step=1)
-    predictions = Predictions(TableHead(11), logits, torch.ones(1, 1, dtype=torch.bool), end_ids=(FILL,), banned=torch.tensor([]).long())
+    predictions = Predictions(
+        TableHead(11), logits, torch.ones(1, 1, dtype=torch.bool), end_ids=(FILL,), banned=torch.tensor([]).long()
+    )
     stats = eos_annealed(start=30.0)(type(view)(**{**vars(view), "predictions": predictions}))
     wanted = scaled(logits.double(), [FILL], lambda e: e / temperature(view, 30.0))
     assert torch.allclose(stats.rest.double(), wanted[..., :FILL].logsumexp(-1).logaddexp(wanted[..., TURN]), atol=1e-6)

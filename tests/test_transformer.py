@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
+
 from conftest import CONFIGS, SPECIALS, read, write_checkpoint
 from reference import forward
 from unmask import load_backbone
 from unmask.backbones import FAMILIES
 from unmask.backbones.transformer import Transformer, TransformerConfig
 from unmask.errors import InputError
-from safetensors.torch import load_file
 
 
 def tensors(folder):

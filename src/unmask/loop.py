@@ -14,7 +14,7 @@ from unmask.canvas import Canvas
 from unmask.counts import Counts, check_counts
 from unmask.errors import InputError, RuleError
 from unmask.pick import Pick, greedy
-from unmask.predictions import Predictions
+from unmask.predictions import Predictions, padded
 from unmask.selection import Select
 from unmask.view import Choice, Step, View
 
@@ -117,7 +117,7 @@ def encode(
         line, slots = tokens[row : row + 1, :length], canvas.slots[row : row + 1, :holes]
         key = (line.cpu().numpy().tobytes(), slots.cpu().numpy().tobytes())
         if key not in seen:
-            seen[key] = backbone.encode(line, [length], slots)[0]
+            seen[key] = backbone.encode(line, [length], padded(slots[0])[None])[0, :holes]
         if states is None:
             states = seen[key].new_zeros(*window.shape, seen[key].shape[-1])
         states[row, :holes] = seen[key]

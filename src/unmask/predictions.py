@@ -22,6 +22,9 @@ KEEP_BYTES = 8 * 2**20
 CHUNK_BYTES = 64 * 2**20
 """The head runs on chunks of a canvas row's slots, whose float32 logits take about this much."""
 
+PRODUCT_ROWS = 16
+"""Products get a multiple of this many rows: below, CPU libraries switch to kernels whose bits depend on the threads."""
+
 RowFunction = Callable[[Float[Tensor, "M V"], int, Int[Tensor, " M"]], Float[Tensor, " M"] | Int[Tensor, " M"]]
 """Reduces logits [M, V] of canvas row b at slots [M] to one value a slot: f(logits, b, slots)."""
 
@@ -116,6 +119,11 @@ class Stats:
     def with_ends(self, ends: Float[Tensor, "B L E"]) -> "Stats":
         """The same predictions under other logits for the end tokens; for ranking only."""
         return replace(self, ends=ends)
+
+
+def padded(slots: Int[Tensor, " M"]) -> Int[Tensor, " N"]:
+    """The slots, the last one repeated up to a multiple of PRODUCT_ROWS."""
+    return torch.cat([slots, slots[-1:].expand(-len(slots) % PRODUCT_ROWS)])
 
 
 class Predictions:
@@ -230,5 +238,5 @@ class Predictions:
 
     def logits_at(self, row: int, slots: Int[Tensor, " M"]) -> Float[Tensor, "M V"]:
         """Float32 logits of one canvas row at some slots, with the banned tokens at minus infinity."""
-        logits = self.backbone.head(self.states[row, slots]).float()
+        logits = self.backbone.head(self.states[row, padded(slots)])[: len(slots)].float()
         return logits.index_fill_(1, self.banned, -torch.inf) if len(self.banned) else logits

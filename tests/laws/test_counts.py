@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from unmask import InputError, all_at_the_end, block_counts, dream_counts, linear_counts, one_by_one, progressive_counts
 from unmask.counts import check_counts
 
@@ -61,7 +62,9 @@ def test_linear_puts_the_remainder_first():
     assert linear_counts(10, 4) == (3, 3, 2, 2)
 
 
-@pytest.mark.parametrize(("steps", "start", "end"), [(32, (7, 8, 8), 9), (64, (3, 4, 4), 5), (128, (1, 2, 2), 3), (256, (0, 1, 1), 2)])
+@pytest.mark.parametrize(
+    ("steps", "start", "end"), [(32, (7, 8, 8), 9), (64, (3, 4, 4), 5), (128, (1, 2, 2), 3), (256, (0, 1, 1), 2)]
+)
 def test_dreams_truncated_counts(steps, start, end):
     counts = dream_counts(256, steps)
     assert counts[:3] == start

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from conftest import one_row, random_view
 from unmask import (
     above,
@@ -53,7 +54,11 @@ EXACT |= {
     "first uniform": at_step(1, uniform(), otherwise=top_by(top1_probability)),
     "then uniform": at_step(2, uniform(), otherwise=top_by(top1_probability)),
 }
-EXACT |= {f"{name} in blocks of {size}": in_blocks(size, EXACT[name]) for name in ("top1 raw", "margin annealed", "uniform") for size in (1, 4, 7, 100)}
+EXACT |= {
+    f"{name} in blocks of {size}": in_blocks(size, EXACT[name])
+    for name in ("top1 raw", "margin annealed", "uniform")
+    for size in (1, 4, 7, 100)
+}
 EXACT |= {
     f"published {measure} {name}": published_order(measure, pick=sampled(0.7), profile=PROFILES[name], dtype=torch.float32)
     for measure in ("top1", "margin", "entropy") for name in ("llada", "llada-2025-02", "d1", "dream")
