@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.counts import dream_share
 from unmask.pick import Pick, nucleus
 from unmask.rng import Stream, gumbel, subkey
 from unmask.selection import Select
@@ -101,6 +102,20 @@ def published_order(
         return Choice(_topk(scores, view), scores)
 
     return select
+
+
+def by_live_share(select: Select) -> Select:
+    """Dream counts the masks anew at every step: int(masks * (1 - s/t)), in float32, and all that are left at the last.
+
+    Like `dream_counts`, unless the model writes mask tokens, which then have to be revealed again.
+    """
+
+    def with_count(view: View) -> Choice:
+        left = view.masked.sum(-1)
+        share = torch.stack([dream_share(view.step, int(steps)) for steps in view.steps]).to(left.device)
+        return select(view.among(view.masked, (left.float() * share).long(), view.start))
+
+    return with_count
 
 
 def _up_to_block(view: View, block: int) -> View:

@@ -24,7 +24,7 @@ from unmask.counts import (
 )
 from unmask.errors import InputError, unknown
 from unmask.pick import Pick, check_sampling, greedy, sampled
-from unmask.profiles import MEASURES, PROFILES, Profile, published_order
+from unmask.profiles import MEASURES, PROFILES, Profile, by_live_share, published_order
 from unmask.ranking import Rank, eos_annealed, eos_penalized, eos_suppressed, raw
 from unmask.scores import (
     Score,
@@ -271,6 +271,11 @@ def build_strategy(settings: Settings, *, vocab_size: int, end_ids: tuple[int, .
     if rule.schedule is all_at_the_end and (settings.blocks is not None or settings.schedule != "adaptive"):
         raise InputError(f"order {settings.order!r} keeps its own counts over the whole window; leave out schedule and blocks")
 
+    if settings.schedule not in (*SCHEDULES, "adaptive"):
+        assert settings.schedule is not None
+        raise unknown("schedule", settings.schedule, SCHEDULES)
+    schedule = rule.schedule if settings.schedule == "adaptive" else SCHEDULES[str(settings.schedule)]
+
     def in_block(select: Select) -> Select:
         return select if settings.blocks is None else in_blocks(settings.blocks, select)
 
@@ -283,15 +288,13 @@ def build_strategy(settings: Settings, *, vocab_size: int, end_ids: tuple[int, .
             top_p=settings.top_p, top_k=settings.top_k, order_temperature=settings.order_temperature,
             suppressed=end_ids if eos == "suppress" else (), block=settings.blocks,
         )  # fmt: skip
+        if settings.schedule == "dream" and settings.blocks is None:
+            select, schedule = by_live_share(select), all_at_the_end
     else:
         select = in_block(rule.build(split(settings.order)[1], context))
     if settings.first is not None:
         first = rule_of(settings.first).build(split(settings.first)[1], context)
         select = at_step(1, in_block(first), otherwise=select)
-    if settings.schedule not in (*SCHEDULES, "adaptive"):
-        assert settings.schedule is not None
-        raise unknown("schedule", settings.schedule, SCHEDULES)
-    schedule = rule.schedule if settings.schedule == "adaptive" else SCHEDULES[str(settings.schedule)]
     return Strategy(settings, profile, select, pick, schedule, rule.adaptive)
 
 
