@@ -1,0 +1,175 @@
+"""The command line: text on stdout, progress on stderr, one line for every mistake, exit codes 0, 1, 2."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from conftest import write_checkpoint
+from tokenizer_files import write_llada
+
+HERE = [sys.executable, "-c", "import unmask.cli; unmask.cli.main()"]
+
+
+def unmask(*args, stdin=None, env=None):
+    return subprocess.run(
+        [*HERE, *args], capture_output=True, text=True, input=stdin, env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
+    )
+
+
+def test_text_on_stdout_and_a_summary_on_stderr():
+    done = unmask("generate", "Tell me.", "--length", "128")
+    assert done.returncode == 0
+    assert done.stdout == "First write what you know best; leave the end for the end, and the rest will follow.\n"
+    assert "84 tokens and 32 forward passes" in done.stderr
+    assert "seed 0" in done.stderr
+
+
+def test_json_for_machines():
+    done = unmask("generate", "one", "two", "--samples", "2", "--length", "16", "--json", "--temperature", "0.9", "--seed", "3")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 4
+    assert {"text", "finish", "effective_tokens", "nfe", "seconds", "tokens", "holes", "prompt_tokens", "settings"} == set(lines[0])
+    assert lines[0]["settings"]["seed"] == 3
+
+
+def test_every_option_of_the_long_example():
+    done = unmask(
+        "generate", "Tell me.", "--model", "toy", "--steps", "32", "--length", "256", "--order", "margin", "--eos", "anneal:3",
+        "--schedule", "progressive", "--blocks", "32", "--temperature", "0.9", "--seed", "0", "--show-steps",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "step  1/32" in done.stderr
+    assert "step 32/32" in done.stderr
+    assert "step" not in done.stdout
+
+
+def test_watching_changes_no_token():
+    plain = unmask("generate", "Tell me.", "--temperature", "0.9", "--length", "64", "--seed", "7")
+    watched = unmask("generate", "Tell me.", "--temperature", "0.9", "--length", "64", "--seed", "7", "--show-steps")
+    assert plain.stdout == watched.stdout
+
+
+def test_the_view_is_animated_on_a_terminal_and_plain_elsewhere():
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*HERE, "generate", "Hi", "--length", "32", "--steps", "4", "--show-steps"],
+        stdout=subprocess.PIPE, stderr=follower, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"},
+    )  # fmt: skip
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:  # the other side has closed
+            break
+        if not part:
+            break
+        seen += part
+    process.communicate()
+    os.close(leader)
+    assert process.returncode == 0
+    assert b"\x1b[" in seen
+    assert b"step 4/4" in seen
+    assert "\x1b[" not in unmask("generate", "Hi", "--length", "32", "--steps", "4", "--show-steps").stderr
+
+
+def test_a_prompt_from_stdin_messages_from_a_file_and_a_template(tmp_path):
+    assert unmask("generate", "-", "--length", "128", stdin="Tell me.\n").stdout.startswith("First write")
+    done = unmask("generate", "--template", "Say <hole:5>!")
+    assert done.stdout.startswith("Say ")
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "hello"}]')
+    done = unmask("generate", "--messages", str(tmp_path / "chat.json"))
+    assert done.returncode == 2
+    assert "no chat template" in done.stderr  # the toy has none
+
+
+def test_a_checkpoint_folder(tmp_path):
+    specials = write_llada(tmp_path)
+    write_checkpoint(
+        tmp_path, "llada", vocab_size=280, embedding_size=280, mask_token_id=specials["<|mdm_mask|>"],
+        eos_token_id=specials["<|endoftext|>"],
+    )  # fmt: skip
+    done = unmask("generate", "hello", "--model", str(tmp_path), "--length", "16", "--dtype", "bfloat16", "--system", "Be brief.")
+    assert done.returncode == 0, done.stderr
+    assert "bfloat16 on cpu" in done.stderr
+
+
+def test_record_and_replay(tmp_path):
+    file = str(tmp_path / "decode.unmask")
+    assert unmask("generate", "Tell me.", "--length", "32", "--record", file).returncode == 0
+    played = unmask("replay", file)
+    assert played.returncode == 0
+    assert "step 8/8  First" in played.stderr
+    lines = unmask("replay", file, "--jsonl").stdout.splitlines()
+    assert json.loads(lines[0])["model"] == "toy"
+    assert len(lines) == 1 + 8
+
+
+@pytest.mark.parametrize(("args", "words"), [
+    (["generate"], "there is nothing to answer"),
+    (["generate", ""], "the prompt is empty"),
+    (["generate", "Hi", "--order", "margn"], "did you mean 'margin'"),
+    (["generate", "Hi", "--blocks", "48"], "blocks of 48 do not divide a window of 128"),
+    (["generate", "Hi", "--steps", "999"], "steps=999"),
+    (["generate", "Hi", "--steps", "many"], "many"),
+    (["generate", "Hi", "--model", "nowhere"], "no folder here and no hub id"),
+    (["generate", "Hi", "--batch", "some"], "batch='some' must be a number, or auto"),
+    (["generate", "Hi", "--device", "tpu"], "unknown device 'tpu'"),
+    (["generate", "Hi", "--dtype", "int8"], "unknown dtype 'int8'"),
+    (["generate", "a <mask>"], "holds the mask token"),
+    (["generate", "Hi", "--length", "9000"], "toy takes 4096"),
+    (["generate", "Hi", "Ho", "--record", "x"], "--record holds one decode"),
+    (["generate", "--messages", "nowhere.json"], "nowhere.json cannot be read"),
+    (["generate", "Hi", "--sede", "1"], "--sede"),
+    (["generat", "Hi"], "generat"),
+    (["replay", "nowhere"], "nowhere does not exist"),
+])  # fmt: skip
+def test_a_mistake_is_one_line_and_exit_code_2(args, words):
+    done = unmask(*args)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert done.stderr.startswith("unmask: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_failure_that_is_no_mistake_is_exit_code_1(tmp_path):
+    done = unmask("generate", "Hi", "--record", str(tmp_path / "file" / "x"), "--length", "16")
+    assert done.returncode == 0  # folders are made
+    (tmp_path / "taken").write_text("")
+    done = unmask("generate", "Hi", "--record", str(tmp_path / "taken" / "x"), "--length", "16")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_starts_with_an_example():
+    for command in ([], ["generate"], ["replay"], ["models"], ["rules"], ["doctor"], ["demo"]):
+        done = unmask(*command, "--help")
+        assert done.returncode == 0
+        assert "Example: unmask" in done.stdout.split("Options:")[0]
+
+
+def test_models_rules_and_doctor_speak_to_people_and_machines():
+    for command, word in (("models", "GSAI-ML/LLaDA-8B-Instruct"), ("rules", "margin"), ("doctor", "LLaDA-8B bfloat16")):
+        people, machines = unmask(command), unmask(command, "--json")
+        assert people.returncode == machines.returncode == 0
+        assert word in people.stdout
+        assert word.partition(" ")[0] in json.dumps(json.loads(machines.stdout))
+
+
+def test_version_and_completion():
+    import unmask as package
+
+    assert unmask("--version").stdout.strip() == package.__version__
+    assert "complete" in unmask("--show-completion", "bash").stdout.lower() or unmask("--show-completion").returncode in (0, 1, 2)
+
+
+def test_demo_shows_what_the_paper_says():
+    done = unmask("demo")
+    assert done.returncode == 0
+    raw, annealed, ours = (int(line.split(" tokens before the end")[0].split()[-1]) for line in done.stdout.splitlines() if "tokens before" in line)
+    assert raw < annealed <= ours
+    assert "unmask doctor" in done.stdout
