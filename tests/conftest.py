@@ -65,8 +65,8 @@ class TableHead:
 
 
 def random_view(
-    seed: int, rows: int = 3, length: int = 12, *, step: int = 2, steps: int = 4, most: int = 4, vocab: int = 11, ties: bool = True,
-    end_ids: tuple[int, ...] = (9, 10),
+    seed: int, rows: int = 3, length: int = 12, *, step: int = 2, steps: int = 4, most: int = 4, vocab: int = 11,
+    ties: bool = True, end_ids: tuple[int, ...] = (9, 10),
 ) -> View:  # fmt: skip
     """A view over random logits of limited precision, so that exact ties occur; rows differ in open and masked slots."""
     generator = torch.Generator().manual_seed(seed)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+
 from conftest import write_checkpoint
 from tokenizer_files import write_dream, write_llada
 from unmask import InputError, MemoryLimitError, Record, Settings, load

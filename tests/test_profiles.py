@@ -5,6 +5,7 @@ A behaviour lock: a change here is a change of what users moving over rely on, a
 
 import pytest
 import torch
+
 from conftest import SPECIALS, write_checkpoint
 from published import dream, llada
 from unmask import OPEN, Canvas, InputError, Settings, decode, load, load_backbone
@@ -34,9 +35,7 @@ def prompts():
 
 
 def ours(model, prompt, **settings):
-    strategy = build_strategy(
-        Settings(length=LENGTH, **settings), vocab_size=200, end_ids=model.end_ids, dtype=torch.float32
-    )
+    strategy = build_strategy(Settings(length=LENGTH, **settings), vocab_size=200, end_ids=model.end_ids, dtype=torch.float32)
     canvas = Canvas.of([prompt[0].tolist() + [OPEN] * LENGTH])
     banned = None if strategy.profile.bans else ()
     counts = strategy.counts(LENGTH)

@@ -1,5 +1,7 @@
 """Scores and EOS policies against a full softmax over the vocabulary, in float64."""
 
+import math
+
 import pytest
 import torch
 
@@ -34,7 +36,10 @@ def temperature(view, start=3.0, end=1.0):
 
 POLICIES = {
     "raw": (raw, lambda z, view: z),
-    "damp": (eos_annealed(), lambda z, view: scaled(z, [FILL], lambda e: torch.where(e > 0, e / temperature(view), e * temperature(view)))),
+    "damp": (
+        eos_annealed(),
+        lambda z, view: scaled(z, [FILL], lambda e: torch.where(e > 0, e / temperature(view), e * temperature(view))),
+    ),
     "divide": (eos_annealed(rule="divide"), lambda z, view: scaled(z, [FILL], lambda e: e / temperature(view))),
     "divide both": (
         eos_annealed(start=5.0, end=2.0, rule="divide", ids=[FILL, TURN]),
@@ -45,7 +50,7 @@ POLICIES = {
     "penalty": (
         eos_penalized(2.0),
         lambda z, view: scaled(
-            z, [FILL], lambda e: e + 2.0 * torch.log(torch.tensor(1 - (1 - 0.999 * (view.step - 1) / int(view.steps[0])) + 1e-3))
+            z, [FILL], lambda e: e + 2.0 * math.log(1 - (1 - 0.999 * (view.step - 1) / int(view.steps[0])) + 1e-3)
         ),
     ),
 }  # fmt: skip

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 import torch
+
 from conftest import SPECIALS
-from unmask import OPEN, Canvas, Record, RecordError, Recorder, Settings, ToyBackbone, decode_steps
+from unmask import OPEN, Canvas, Record, Recorder, RecordError, Settings, ToyBackbone, decode_steps
 from unmask.record import EVENTS, STEPS
 from unmask.settings import build_strategy
 
@@ -111,7 +112,9 @@ def test_json_lines_hold_the_same(tmp_path):
     assert header["unmask_record"] == 1
     events = [(line["row"], line["step"], event["slot"], event["token"]) for line in lines for event in line["events"]]
     c = record.columns
-    assert sorted(events) == sorted(zip(c["row"].tolist(), c["step"].tolist(), c["slot"].tolist(), c["token"].tolist(), strict=True))
+    assert sorted(events) == sorted(
+        zip(c["row"].tolist(), c["step"].tolist(), c["slot"].tolist(), c["token"].tolist(), strict=True)
+    )
     assert len(lines) == len(c["step_row"])
 
 

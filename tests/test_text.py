@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tokenizer_files import vocabulary, write_dream, write_llada
 from unmask import OPEN, CheckpointError, InputError
 from unmask.text import Text, toy_text

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from unmask.checkpoint import load_backbone
     from unmask.counts import all_at_the_end, block_counts, dream_counts, linear_counts, one_by_one, progressive_counts
     from unmask.errors import CheckpointError, InputError, MemoryLimitError, RecordError, RuleError, UnmaskError
+    from unmask.generation import Generation
     from unmask.loop import Decoded, decode, decode_steps
-    from unmask.model import Generation, Model, load
+    from unmask.model import Model, load
     from unmask.pick import greedy, sampled
     from unmask.predictions import Stats
     from unmask.ranking import eos_annealed, eos_penalized, eos_suppressed, raw
@@ -46,7 +47,8 @@ _HOMES = {
     ),
     "unmask.loop": ("Decoded", "decode", "decode_steps"),
     "unmask.errors": ("CheckpointError", "InputError", "MemoryLimitError", "RecordError", "RuleError", "UnmaskError"),
-    "unmask.model": ("Generation", "Model", "load"),
+    "unmask.generation": ("Generation",),
+    "unmask.model": ("Model", "load"),
     "unmask.pick": ("greedy", "sampled"),
     "unmask.predictions": ("Stats",),
     "unmask.ranking": ("eos_annealed", "eos_penalized", "eos_suppressed", "raw"),

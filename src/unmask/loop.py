@@ -88,9 +88,10 @@ def decode(
     """Run `decode_steps` to its end.
 
     >>> from unmask import Canvas, OPEN, ToyBackbone, decode, linear_counts, top_by, top1_probability
-    >>> toy, canvas = ToyBackbone(), Canvas.of([[OPEN] * 12])
-    >>> toy.spell(decode(toy, canvas, counts=linear_counts(12, 12), select=top_by(top1_probability)).window[0])
-    'un.'
+    >>> toy, canvas = ToyBackbone(), Canvas.of([[OPEN] * 96])
+    >>> done = decode(toy, canvas, counts=linear_counts(96, 24), select=top_by(top1_probability))
+    >>> toy.spell(done.window[0])
+    'First write what you know best; leave the end for the end, and the rest'
     """
     steps = decode_steps(backbone, canvas, counts=counts, select=select, pick=pick, banned=banned, fused=fused)
     last = deque(steps, maxlen=1).pop()

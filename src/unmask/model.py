@@ -15,37 +15,16 @@ from unmask.checkpoint import free_bytes, load_backbone, read_config
 from unmask.device import pick_device, pick_dtype
 from unmask.errors import InputError, MemoryLimitError
 from unmask.frames import Frame, frames
+from unmask.generation import Generation
 from unmask.hub import TOY, find_folder
 from unmask.loop import decode_steps
-from unmask.record import Record, Recorder
+from unmask.record import Recorder
 from unmask.settings import Settings, Strategy, build_strategy
 from unmask.text import Message, Text, toy_text
 from unmask.view import Step
 
 Prompt = str | Sequence[Message]
 """Plain text, or chat messages."""
-
-
-@dataclass(frozen=True, eq=False)
-class Generation:
-    """What a prompt became."""
-
-    text: str
-    """The answer, up to its end token; for a template, the whole of it with its holes filled."""
-    tokens: list[int]
-    """Every token of the window, the end tokens included."""
-    finish: Literal["eos", "length"]
-    effective_tokens: int
-    """Tokens of the window that are not end tokens."""
-    nfe: int
-    """Backbone passes (number of function evaluations)."""
-    seconds: float
-    """Wall time of the batch it was decoded in."""
-    holes: list[str]
-    """What was written into each run of open slots."""
-    prompt_tokens: int
-    settings: dict[str, Any]
-    record: Record | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,30 +174,17 @@ class Run:
         """A Generation a row, after the last step."""
         assert self.last is not None, "iterate over the run before asking for its results"
         record = self.recorder.finish() if self.recorder is not None else None
-        tokens = self.canvas.filled(self.last.window).tolist()
-        return [self._generation(row, line, None if record is None else record.row(row)) for row, line in enumerate(tokens)]
-
-    def _generation(self, row: int, line: list[int], record: Record | None) -> Generation:
-        assert self.last is not None
-        model, ends = self.model, set(self.model.backbone.end_ids)
-        slots = self.canvas.slots[row, : self.canvas.holes[row]].tolist()
-        window = [line[slot] for slot in slots]
-        runs = _runs(slots)
-        length = self.canvas.lengths[row]
-        whole = list(range(slots[0], length)) == slots  # the canvas ends with one window
-        kept = _before_end(window, ends) if whole else [token for token in line[:length] if token not in ends]
-        return Generation(
-            text=model.text.decode(kept),
-            tokens=window,
-            finish="eos" if any(token in ends for token in window) else "length",
-            effective_tokens=sum(token not in ends for token in window),
-            nfe=self.last.forwards[row],
-            seconds=self.seconds,
-            holes=[model.text.decode(_before_end([line[slot] for slot in run], ends)) for run in runs],
-            prompt_tokens=length - len(slots),
-            settings=asdict(self.strategy.settings),
-            record=record,
-        )
+        ends, settings = self.model.backbone.end_ids, asdict(self.strategy.settings)
+        return [
+            Generation.of(
+                line[:length], self.canvas.slots[row, :holes].tolist(), text=self.model.text, end_ids=ends, nfe=passes,
+                seconds=self.seconds, settings=settings, record=None if record is None else record.row(row),
+            )
+            for row, (line, length, holes, passes) in enumerate(zip(
+                self.canvas.filled(self.last.window).tolist(), self.canvas.lengths, self.canvas.holes, self.last.forwards,
+                strict=True,
+            ))
+        ]  # fmt: skip
 
 
 def load(
@@ -280,24 +246,6 @@ def _as_list(prompt: Prompt | Sequence[Prompt]) -> tuple[list[Prompt], bool]:
 def _pad_left(rows: list[list[int]], pad: int) -> list[list[int]]:
     width = max(len(row) for row in rows)
     return [[pad] * (width - len(row)) + row for row in rows]
-
-
-def _before_end(tokens: list[int], ends: set[int]) -> list[int]:
-    for index, token in enumerate(tokens):
-        if token in ends:
-            return tokens[:index]
-    return tokens
-
-
-def _runs(slots: list[int]) -> list[list[int]]:
-    """Neighbouring slots together."""
-    runs: list[list[int]] = []
-    for slot in slots:
-        if runs and runs[-1][-1] == slot - 1:
-            runs[-1].append(slot)
-        else:
-            runs.append([slot])
-    return runs
 
 
 def _out_of_memory(error: BaseException) -> bool:

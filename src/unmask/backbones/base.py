@@ -14,7 +14,8 @@ class Backbone(Protocol):
     """A masked diffusion model without its text."""
 
     @property
-    def mask_id(self) -> int: ...
+    def mask_id(self) -> int:
+        """The token that stands for an open slot."""
 
     @property
     def end_ids(self) -> tuple[int, ...]:
@@ -25,17 +26,20 @@ class Backbone(Protocol):
         """Tokens that are never committed: the mask, and rows of the vocabulary that have no token."""
 
     @property
-    def vocab_size(self) -> int: ...
+    def vocab_size(self) -> int:
+        """Columns of the logits."""
 
     @property
-    def hidden_size(self) -> int: ...
+    def hidden_size(self) -> int:
+        """Width of a state."""
 
     @property
     def context(self) -> int:
         """The longest canvas the model was made for."""
 
     @property
-    def device(self) -> torch.device: ...
+    def device(self) -> torch.device:
+        """Where the weights are."""
 
     def encode(
         self,

@@ -1,4 +1,4 @@
-"""Dream v0 Base and Instruct, Dream-Coder, DiffuCoder (Ye et al., 2025; Gong et al., 2025): Qwen2.5's layout, shifted by one."""
+"""Dream v0, Dream-Coder and DiffuCoder (Ye et al., 2025; Gong et al., 2025): Qwen2.5's layout, shifted by one."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed (out of memory, a broken rule), 2 bad input. torch 
 
 import os
 import sys
+from typing import Any
 
 import typer
 
@@ -71,10 +72,18 @@ def main() -> None:
         if type(error).__name__ == "Abort":
             code = _complain("stopped", 130)
         elif hasattr(error, "format_message"):  # a usage error of the command-line library, whichever it is
-            code = _complain(" ".join(error.format_message().split()), 2)
+            code = _complain(" ".join(error.format_message().split()) + _given(getattr(error, "param", None)), 2)
         else:
             raise
     sys.exit(code or 0)
+
+
+def _given(option: Any) -> str:
+    """The value that a refused option was given, which the library leaves out of its message."""
+    for name, value in zip(sys.argv, sys.argv[1:], strict=False):
+        if name in getattr(option, "opts", ()):
+            return f"; it was {value!r}"
+    return ""
 
 
 def _complain(line: str, code: int) -> int:

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from unmask.cli.show import Watch, painted
 from unmask.frames import Frame
-from unmask.model import Generation, Run, load
+from unmask.generation import Generation
+from unmask.model import Run, load
 from unmask.settings import Settings
 
 PROMPT = "What should one do first?"
@@ -36,14 +37,12 @@ def run_demo() -> None:
         if watch.live is None:
             console.print(painted(last.pieces, last.revealed_at, run.steps))
         results.append(run.results()[0])
-        console.print(
-            f"{results[-1].nfe} passes, {results[-1].effective_tokens} tokens before the end: {results[-1].text}\n",
-            markup=False,
-        )
+        done = results[-1]
+        console.print(f"{done.nfe} passes, {done.effective_tokens} tokens before the end: {done.text}\n", markup=False)
     lost = results[1].effective_tokens - results[0].effective_tokens
     console.print(
-        f"Ranked by raw confidence, end-of-sequence tokens were taken first, from the end of the window, and {lost} tokens that\n"
-        "annealing keeps were lost to them. That is what fully non-autoregressive decoding does to LLaDA and Dream.\n\n"
+        f"Ranked by raw confidence, end-of-sequence tokens were taken first, from the end of the window, and {lost} tokens\n"
+        "that annealing keeps were lost to them. Fully non-autoregressive decoding does that to LLaDA and Dream too.\n\n"
         "Next:  unmask generate 'What should one do first?' --show-steps --order top1 --eos none\n"
         "       unmask rules     the orders, EOS policies, schedules and compatibility profiles\n"
         "       unmask doctor    what this machine can load, and unmask models for what there is to load",

@@ -11,7 +11,8 @@ import typer
 from unmask.errors import InputError
 
 if TYPE_CHECKING:
-    from unmask.model import Generation, Model
+    from unmask.generation import Generation
+    from unmask.model import Model
     from unmask.settings import Strategy
 
 

@@ -13,7 +13,7 @@ Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
 def models(as_json: Json = False) -> None:
-    """List the models that can be named, and which load without a download.
+    """List the models that can be named.
 
     Example: unmask models
     """
@@ -31,12 +31,12 @@ def models(as_json: Json = False) -> None:
 
 
 def rules(as_json: Json = False) -> None:
-    """List the orders, EOS policies, schedules and profiles that can be named.
+    """List orders, EOS policies, schedules, profiles.
 
     Example: unmask rules
     """
     from unmask.profiles import PROFILES
-    from unmask.settings import EOS, ORDERS, SCHEDULES
+    from unmask.rules import EOS, ORDERS, SCHEDULES
 
     tables = {
         "order": {name + (f":{rule.arguments}" if rule.arguments else ""): rule.summary for name, rule in ORDERS.items()},
@@ -53,7 +53,7 @@ def rules(as_json: Json = False) -> None:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Print versions, devices, dtypes and memory, and which models fit.
+    """Print versions, devices, memory, what fits.
 
     Example: unmask doctor
     """
