@@ -6,7 +6,8 @@ Exit codes: 0 done, 1 failed (out of memory, a broken rule), 2 bad input. torch 
 
 import os
 import sys
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -45,14 +46,14 @@ def root(version: bool = typer.Option(False, "--version", callback=_version, is_
 
 
 @app.command()
-def demo() -> None:
+def demo(picture: Annotated[Path | None, typer.Option(help="Also save what was decoded as an SVG picture.")] = None) -> None:
     """Decode one canvas in three ways, step by step.
 
     Example: unmask demo
     """
     from unmask.cli.demo import run_demo
 
-    run_demo()
+    run_demo(picture)
 
 
 def main() -> None:

@@ -1,11 +1,14 @@
 """unmask demo: the problem and two cures, on a backbone that needs no weights."""
 
-import sys
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text as Line
 
 from unmask.cli.show import Watch, painted
+from unmask.files import whole
 from unmask.frames import Frame
 from unmask.generation import Generation
 from unmask.model import Run, load
@@ -19,8 +22,9 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def run_demo() -> None:
+def run_demo(picture: Path | None = None) -> None:
     """Decode the same canvas in three ways and say what happened."""
+    shown: list[tuple[str, list[Frame], int]] = []
     model = load("toy")
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"The toy model knows one sentence. Prompt: {PROMPT!r}; a window of 128 tokens, all masked.\n", markup=False)
@@ -29,13 +33,14 @@ def run_demo() -> None:
         console.print(f"--- {title}", markup=False, style="bold")
         strategy = model.strategy(Settings.of({"length": 128, **options}))
         run = Run(model, strategy, [model.row(PROMPT, strategy.settings)], [(0, 0)])
-        last: Frame | None = None
+        frames: list[Frame] = []
         with Watch(console=console, every=max(1, run.steps // 8)) as watch:
-            for last in run.frames():
-                watch.show(last, run.steps)
-        assert last is not None
+            for frame in run.frames():
+                watch.show(frame, run.steps)
+                frames.append(frame)
         if watch.live is None:
-            console.print(painted(last.pieces, last.revealed_at, run.steps))
+            console.print(painted(frames[-1].pieces, frames[-1].revealed_at, run.steps))
+        shown.append((title, frames, run.steps))
         results.append(run.results()[0])
         done = results[-1]
         console.print(f"{done.nfe} passes, {done.effective_tokens} tokens before the end: {done.text}\n", markup=False)
@@ -48,4 +53,28 @@ def run_demo() -> None:
         "       unmask doctor    what this machine can load, and unmask models for what there is to load",
         markup=False,
     )
-    sys.stdout.flush()
+    if picture is not None:
+        save_picture(shown, picture)
+
+
+PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
+<style>.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+font-size: {char_height}px; line-height: {line_height}px; }} {styles}</style>
+<defs>{lines}</defs>
+<rect width="{width}" height="{height}" rx="8" fill="#1b1d23"/>
+<g transform="translate(14, 12)">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g>
+</svg>
+"""
+
+
+def save_picture(shown: list[tuple[str, list[Frame], int]], path: Path) -> None:
+    """The decodes at five of their steps, as an SVG without fonts or links of its own."""
+    console = Console(record=True, width=136, file=StringIO(), force_terminal=True, color_system="truecolor", highlight=False)
+    for title, frames, last in shown:
+        console.print(title, style="bold", markup=False)
+        for part in (0.1, 0.25, 0.5, 0.75, 1.0):
+            frame = frames[round(part * last) - 1]
+            console.print(Line(f"{frame.step:>4}  ").append_text(painted(frame.pieces, frame.revealed_at, last)))
+        console.print()
+    with whole(path) as file:
+        file.write_text(console.export_svg(code_format=PICTURE), encoding="utf-8")

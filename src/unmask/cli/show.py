@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from itertools import groupby
 from types import TracebackType
 
 from rich.console import Console
@@ -22,13 +23,19 @@ def piece(text: str) -> str:
 def painted(pieces: Sequence[str], steps: Sequence[int | None], last: int, *, fresh: int | None = None) -> Line:
     """One line of tokens, coloured by the step of their reveal, those of step `fresh` reversed; masks and ends dim."""
     line = Line()
-    for text, step in zip(pieces, steps, strict=True):
-        if text in (MASK, END):
-            line.append(text, style="bold" if step is not None and step == fresh else "dim")
-        else:
-            colour = "" if step is None else COLOURS[min(len(COLOURS) - 1, (step - 1) * len(COLOURS) // max(1, last))]
-            line.append(piece(text), style=f"{colour} reverse" if step == fresh else colour)
+    styled = ((piece(text), _style(text, step, last, fresh)) for text, step in zip(pieces, steps, strict=True))
+    for style, run in groupby(styled, key=lambda pair: pair[1]):
+        line.append("".join(text for text, _ in run), style=style)
     return line
+
+
+def _style(text: str, step: int | None, last: int, fresh: int | None) -> str:
+    if text in (MASK, END):
+        return "bold" if step is not None and step == fresh else "dim"
+    if step is None:
+        return ""
+    colour = COLOURS[min(len(COLOURS) - 1, (step - 1) * len(COLOURS) // max(1, last))]
+    return f"{colour} reverse" if step == fresh else colour
 
 
 class Watch(AbstractContextManager["Watch"]):
