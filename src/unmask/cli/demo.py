@@ -57,7 +57,7 @@ def run_demo(picture: Path | None = None) -> None:
         save_picture(shown, picture)
 
 
-PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
+PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 {width} {height}">
 <style>.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
 font-size: {char_height}px; line-height: {line_height}px; }} {styles}</style>
 <defs>{lines}</defs>
