@@ -125,7 +125,7 @@ def test_record_and_replay(tmp_path):
     (["generate", "Hi", "--device", "tpu"], "unknown device 'tpu'"),
     (["generate", "Hi", "--dtype", "int8"], "unknown dtype 'int8'"),
     (["generate", "a <mask>"], "holds the mask token"),
-    (["generate", "Hi", "--length", "9000"], "toy takes 4096"),
+    (["generate", "Hi", "--length", "9000"], "takes 4096"),
     (["generate", "Hi", "Ho", "--record", "x"], "--record holds one decode"),
     (["generate", "--messages", "nowhere.json"], "nowhere.json cannot be read"),
     (["generate", "Hi", "--sede", "1"], "--sede"),

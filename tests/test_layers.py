@@ -23,7 +23,7 @@ LAYERS = [
     {"backbones"},
     {"checkpoint", "device"},
     {"hub", "text"},
-    {"frames", "generation"},
+    {"frames", "generation", "prompts"},
     {"model"},
     {"cli.show", "cli.info"},
     {"cli.generate", "cli.replay", "cli.demo"},

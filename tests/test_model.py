@@ -7,7 +7,7 @@ import torch
 
 from conftest import write_checkpoint
 from tokenizer_files import write_dream, write_llada
-from unmask import InputError, MemoryLimitError, Record, Settings, load
+from unmask import InputError, MemoryLimitError, Record, load
 from unmask.model import Run
 
 
@@ -161,10 +161,21 @@ def test_other_runtime_errors_are_not_mistaken_for_a_lack_of_memory():
         model.generate("one", length=8, steps=2)
 
 
+def test_a_job_yields_its_steps_and_refuses_what_cannot_work_before_the_first():
+    toy = load("toy")
+    job = toy.prepare(["one", "two"], length=8, steps=2, batch=1)
+    assert [(step.step, len(job.results)) for step in job] == [(1, 0), (2, 0), (1, 1), (2, 1)]
+    assert [result.tokens for result in job.answer] == [
+        result.tokens for result in toy.generate(["one", "two"], length=8, steps=2)
+    ]
+    with pytest.raises(InputError, match="steps=9"):
+        toy.prepare("one", length=8, steps=9)
+
+
 def test_frames_show_the_canvas_after_every_step():
     toy = load("toy")
-    strategy = toy.strategy(Settings(length=12, steps=4))
-    run = Run(toy, strategy, [toy.row("Hi", strategy.settings)], [(0, 0)])
+    job = toy.prepare("Hi", length=12, steps=4)
+    run = Run(toy, job.strategy, job.rows, job.seeds)
     frames = list(run.frames())
     assert [frame.step for frame in frames] == [1, 2, 3, 4]
     revealed = [sum(counts) for counts in (run.counts[0][:step] for step in (1, 2, 3, 4))]
@@ -196,7 +207,7 @@ def test_frames_show_the_canvas_after_every_step():
     ({"steps": 129}, "steps=129 must lie between 1 and the number of tokens to reveal, 128; use steps<=128"),
     ({"steps": 0}, "steps=0 must be at least 1"),
     ({"length": 0}, "length=0 must be at least 1"),
-    ({"length": 5000}, "prompt and window are 5002 tokens .* but toy takes 4096; use length<=4094"),
+    ({"length": 5000}, "prompt and window are 5002 tokens .* but the model takes 4096; use length<=4094"),
     ({"temperature": -1.0}, "temperature=-1.0"),
     ({"top_p": 0.9}, "only act when sampling"),
     ({"temperature": 1.0, "top_k": 0}, "top_k=0"),
@@ -256,7 +267,7 @@ class TestLoad:
         assert load(folder).dtype == torch.bfloat16
 
     def test_context_can_be_overridden(self, folder):
-        with pytest.raises(InputError, match="takes 40"):
+        with pytest.raises(InputError, match="the model takes 40"):
             load(folder, context=40).generate("hello hello hello", length=40)
         assert load(folder, context=9000).backbone.context == 9000
 

@@ -1,7 +1,7 @@
 """Text in, text out: `unmask.load(name).generate(prompt)`."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,13 +18,11 @@ from unmask.frames import Frame, frames
 from unmask.generation import Generation
 from unmask.hub import TOY, find_folder
 from unmask.loop import decode_steps
+from unmask.prompts import Prompt, as_list, pad_left, prompt_row
 from unmask.record import Recorder
 from unmask.settings import Settings, Strategy, build_strategy
-from unmask.text import Message, Text, toy_text
+from unmask.text import Text, toy_text
 from unmask.view import Step
-
-Prompt = str | Sequence[Message]
-"""Plain text, or chat messages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,14 @@ class Model:
     text: Text
     dtype: torch.dtype
 
-    def generate(
+    def generate(self, prompt: Prompt | Sequence[Prompt], **options: Any) -> Any:
+        """Answer a prompt (a Generation) or several (a list of them); the keywords are those of `prepare`."""
+        job = self.prepare(prompt, **options)
+        for _ in job:
+            pass
+        return job.answer
+
+    def prepare(
         self,
         prompt: Prompt | Sequence[Prompt],
         *,
@@ -47,79 +52,35 @@ class Model:
         record: bool | Literal["full"] = True,
         fused: bool = False,
         **options: Any,
-    ) -> Any:
-        """Answer a prompt (a Generation) or several (a list of them).
+    ) -> "Job":
+        """What `generate` runs, checked and ready: iterate over its steps, then take its answer.
 
         A string becomes a user message if the model has a chat template, unless `raw`. `template` is text with holes
         (`<hole:8>`) that is filled in after the prompt, or by itself if the prompt is empty. `samples` > 1 gives that many
         answers a prompt, of which each has its own random numbers. `batch` rows are decoded at a time; "auto" starts with
         all and halves on lack of memory, keeping what is finished. The other keywords are `Settings`.
         """
-        prompts, single = _as_list(prompt)
+        prompts, single = as_list(prompt)
         strategy = self.strategy(Settings.of(options))
         if samples < 1:
             raise InputError(f"samples={samples} must be at least 1")
-        rows = [row for one in prompts for row in [self.row(one, strategy.settings, template=template, raw=raw)] * samples]
-        seeds = [(strategy.settings.seed, sample) for _ in prompts for sample in range(samples)]
+        if batch != "auto" and batch < 1:
+            raise InputError(f"batch={batch} must be at least 1, or 'auto'")
+        length = strategy.settings.length
+        rows = []
+        for one in prompts:
+            row = prompt_row(one, length, text=self.text, backbone=self.backbone, template=template, raw=raw)
+            strategy.counts(row.count(OPEN))  # refused now rather than in the middle of a batch
+            rows += [row] * samples
         if strategy.profile.pads_left:
-            rows = _pad_left(rows, self.backbone.end_ids[0])
-        done: list[Generation] = []
-        size = len(rows) if batch == "auto" else batch
-        if size < 1:
-            raise InputError(f"batch={size} must be at least 1")
-        while len(done) < len(rows):
-            part = slice(len(done), len(done) + size)
-            try:
-                run = Run(self, strategy, rows[part], seeds[part], record=record, fused=fused)
-                for _ in run:
-                    pass
-                done += run.results()
-            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not _out_of_memory(error):
-                    raise
-                if batch != "auto" or size == 1:
-                    raise MemoryLimitError(self._too_large(rows[part], size)) from None
-                size = max(1, size // 2)
-                if self.backbone.device.type == "cuda":
-                    torch.cuda.empty_cache()
-        return done[0] if single and samples == 1 else done
+            rows = pad_left(rows, self.backbone.end_ids[0])
+        seeds = [(strategy.settings.seed, sample) for _ in prompts for sample in range(samples)]
+        return Job(self, strategy, rows, seeds, batch=batch, record=record, fused=fused, single=single and samples == 1)
 
     def strategy(self, settings: Settings) -> Strategy:
         """The functions that these settings name, for this model."""
         backbone = self.backbone
         return build_strategy(settings, vocab_size=backbone.vocab_size, end_ids=backbone.end_ids, dtype=self.dtype)
-
-    def row(self, prompt: Prompt, settings: Settings, *, template: str | None = None, raw: bool = False) -> list[int]:
-        """A prompt and its window (or template) as one row of a canvas, checked against the model's limits."""
-        if isinstance(prompt, str):
-            chat = self.text.template is not None and not raw and prompt != ""
-            prompt = [{"role": "user", "content": prompt}] if chat else prompt
-        if isinstance(prompt, str):
-            row = self.text.encode(prompt, start=True) if prompt else []
-        else:
-            row = self.text.encode(self.text.chat(prompt))
-        if not row and template is None:
-            raise InputError("the prompt is empty; give it some text, or a template with holes")
-        if self.backbone.mask_id in row:
-            place = row.index(self.backbone.mask_id)
-            raise InputError(
-                f"the prompt holds the mask token at position {place}; take it out, or write <hole:1> in a template instead"
-            )
-        row += [OPEN] * settings.length if template is None else self.text.with_holes(template)
-        if self.backbone.mask_id in row:
-            raise InputError("the template holds the mask token; write <hole:1> where a token is to be filled in")
-        if len(row) > self.backbone.context:
-            fixed = sum(token != OPEN for token in row)
-            raise InputError(
-                f"prompt and window are {len(row)} tokens ({fixed} + {len(row) - fixed}) but {self.name} takes "
-                f"{self.backbone.context}; use length<={max(0, self.backbone.context - fixed)} or a shorter prompt"
-            )
-        return row
-
-    def _too_large(self, rows: list[list[int]], size: int) -> str:
-        longest = max(len(row) for row in rows)
-        fix = f"use batch={size // 2}, or batch='auto'" if size > 1 else "use a shorter window or a smaller dtype"
-        return f"out of memory decoding {size} rows of up to {longest} tokens on {self.backbone.device}; {fix}"
 
 
 class Run:
@@ -187,6 +148,53 @@ class Run:
         ]  # fmt: skip
 
 
+class Job:
+    """Prompts being decoded, a batch at a time: iterate over the steps, then take the `answer`."""
+
+    def __init__(
+        self,
+        model: Model,
+        strategy: Strategy,
+        rows: Sequence[Sequence[int]],
+        seeds: Sequence[tuple[int, int]],
+        *,
+        batch: int | Literal["auto"] = "auto",
+        record: bool | Literal["full"] = True,
+        fused: bool = False,
+        single: bool = False,
+    ) -> None:
+        self.model, self.strategy, self.rows, self.seeds = model, strategy, rows, seeds
+        self.batch, self.record, self.fused, self.single = batch, record, fused, single
+        self.results: list[Generation] = []
+
+    @property
+    def answer(self) -> Any:
+        """A Generation for one prompt and sample, else the list of them."""
+        return self.results[0] if self.single else self.results
+
+    def __iter__(self) -> Iterator[Step]:
+        size = len(self.rows) if self.batch == "auto" else self.batch
+        while len(self.results) < len(self.rows):
+            part = slice(len(self.results), len(self.results) + size)
+            try:
+                run = Run(self.model, self.strategy, self.rows[part], self.seeds[part], record=self.record, fused=self.fused)
+                yield from run
+                self.results += run.results()
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not _out_of_memory(error):
+                    raise
+                if self.batch != "auto" or size == 1:
+                    raise MemoryLimitError(self._too_large(self.rows[part])) from None
+                size = max(1, len(self.rows[part]) // 2)
+                if self.model.backbone.device.type == "cuda":
+                    torch.cuda.empty_cache()
+
+    def _too_large(self, rows: Sequence[Sequence[int]]) -> str:
+        longest, size = max(len(row) for row in rows), len(rows)
+        fix = f"use batch={size // 2}, or batch='auto'" if size > 1 else "use a shorter window or a smaller dtype"
+        return f"out of memory decoding {size} rows of up to {longest} tokens on {self.model.backbone.device}; {fix}"
+
+
 def load(
     name: str | Path = TOY,
     *,
@@ -229,23 +237,6 @@ def _changes(step: Step, slots: list[int]) -> dict[int, int]:
     """Position to token, of the slots of row 0 that a step revealed or masked again."""
     changed = step.choice.reveal[0] if step.choice.hide is None else step.choice.reveal[0] | step.choice.hide[0]
     return {slots[slot]: int(step.window[0, slot]) for slot in changed.nonzero()[:, 0].tolist()}
-
-
-def _as_list(prompt: Prompt | Sequence[Prompt]) -> tuple[list[Prompt], bool]:
-    """Prompts as a list, and whether there was only one: a string or a list of messages."""
-    if isinstance(prompt, str):
-        return [prompt], True
-    items = list(prompt)
-    if items and all(isinstance(item, Mapping) for item in items):
-        return [items], True  # type: ignore[list-item]
-    if not items:
-        raise InputError("there is no prompt; give a string, messages, or a list of either")
-    return items, False  # type: ignore[return-value]
-
-
-def _pad_left(rows: list[list[int]], pad: int) -> list[list[int]]:
-    width = max(len(row) for row in rows)
-    return [[pad] * (width - len(row)) + row for row in rows]
 
 
 def _out_of_memory(error: BaseException) -> bool:

@@ -104,7 +104,7 @@ def published_order(
     return select
 
 
-def by_live_share(select: Select) -> Select:
+def by_live_share(select: Select, *, eps: float = 1e-3) -> Select:
     """Dream counts the masks anew at every step: int(masks * (1 - s/t)), in float32, and all that are left at the last.
 
     Like `dream_counts`, unless the model writes mask tokens, which then have to be revealed again.
@@ -112,7 +112,7 @@ def by_live_share(select: Select) -> Select:
 
     def with_count(view: View) -> Choice:
         left = view.masked.sum(-1)
-        share = torch.stack([dream_share(view.step, int(steps)) for steps in view.steps]).to(left.device)
+        share = torch.stack([dream_share(view.step, int(steps), eps=eps) for steps in view.steps]).to(left.device)
         return select(view.among(view.masked, (left.float() * share).long(), view.start))
 
     return with_count

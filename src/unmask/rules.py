@@ -7,6 +7,7 @@ in ORDERS.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from unmask.adaptive import above, by_factor, entropy_bounded, origin, self_planned, stable
@@ -126,12 +127,44 @@ ORDERS: Mapping[str, Rule] = {
 }  # fmt: skip
 """Every order that has a name. A further one is a function and a line here."""
 
-SCHEDULES: Mapping[str, Schedule] = {"linear": linear_counts, "progressive": progressive_counts, "dream": dream_counts}
+
+@dataclass(frozen=True)
+class NamedSchedule:
+    """One line of SCHEDULES."""
+
+    summary: str
+    build: Callable[[list[str]], Schedule]
+    arguments: str = ""
+
+
+def _linear(values: list[str]) -> Schedule:
+    _numbers("linear", values)
+    return linear_counts
+
+
+def _progressive(values: list[str]) -> Schedule:
+    floor, power = _numbers("progressive", values, -1.0, 1.0)
+    if values and not floor.is_integer():
+        raise InputError(f"progressive:{values[0]}: the floor is a whole number of tokens")
+    return partial(progressive_counts, floor=int(floor) if values else None, power=power)
+
+
+def _dream(values: list[str]) -> Schedule:
+    return partial(dream_counts, eps=_numbers("dream", values, 1e-3)[0])
+
+
+SCHEDULES: Mapping[str, NamedSchedule] = {
+    "linear": NamedSchedule("the same number at every step, the remainder first", _linear),
+    "progressive": NamedSchedule(
+        "few at first, more later; floor to every step (the paper's w and v)", _progressive, "floor,power"
+    ),
+    "dream": NamedSchedule("Dream's truncated counts", _dream, "eps"),
+}
 EOS = {
     "none": "rank by the raw predictions",
-    "anneal": "scale the EOS logit by a temperature that falls to 1 (anneal:start,rule)",
+    "anneal": "scale the EOS logit by a temperature that falls to 1: anneal:start,rule with damp, divide or power",
     "suppress": "rank as if end tokens could not occur",
-    "penalty": "subtract from the EOS logit, fading (penalty:3)",
+    "penalty": "subtract from the EOS logit, fading: penalty:strength",
 }
 
 
@@ -165,3 +198,11 @@ def build_eos(text: str) -> Rank:
         return eos_penalized(_numbers("penalty", values, 3.0)[0])
     _numbers(name, values)
     return eos_suppressed() if name == "suppress" else raw
+
+
+def build_schedule(text: str) -> Schedule:
+    """The schedule that a setting names."""
+    name, values = split(text)
+    if name not in SCHEDULES:
+        raise unknown("schedule", name, SCHEDULES)
+    return SCHEDULES[name].build(values)

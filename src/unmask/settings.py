@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import torch
 
-from unmask.counts import Counts, Schedule, all_at_the_end, block_counts
+from unmask.counts import Counts, Schedule, all_at_the_end, block_counts, dream_counts
 from unmask.errors import InputError, unknown
 from unmask.pick import Pick, check_sampling, greedy, sampled
 from unmask.profiles import MEASURES, PROFILES, Profile, by_live_share, published_order
-from unmask.rules import SAME_ORDER, SCHEDULES, Context, build_eos, rule_of, split
+from unmask.rules import SAME_ORDER, Context, build_eos, build_schedule, rule_of, split
 from unmask.selection import Select, at_step, in_blocks
 
 ELSEWHERE = {
@@ -107,10 +108,8 @@ def build_strategy(settings: Settings, *, vocab_size: int, end_ids: tuple[int, .
     if rule.schedule is all_at_the_end and (settings.blocks is not None or settings.schedule != "adaptive"):
         raise InputError(f"order {settings.order!r} keeps its own counts over the whole window; leave out schedule and blocks")
 
-    if settings.schedule not in (*SCHEDULES, "adaptive"):
-        assert settings.schedule is not None
-        raise unknown("schedule", settings.schedule, SCHEDULES)
-    schedule = rule.schedule if settings.schedule == "adaptive" else SCHEDULES[str(settings.schedule)]
+    assert settings.schedule is not None
+    schedule = rule.schedule if settings.schedule == "adaptive" else build_schedule(settings.schedule)
 
     def in_block(select: Select) -> Select:
         return select if settings.blocks is None else in_blocks(settings.blocks, select)
@@ -124,8 +123,8 @@ def build_strategy(settings: Settings, *, vocab_size: int, end_ids: tuple[int, .
             top_p=settings.top_p, top_k=settings.top_k, order_temperature=settings.order_temperature,
             suppressed=end_ids if eos == "suppress" else (), block=settings.blocks,
         )  # fmt: skip
-        if settings.schedule == "dream" and settings.blocks is None:
-            select, schedule = by_live_share(select), all_at_the_end
+        if isinstance(schedule, partial) and schedule.func is dream_counts and settings.blocks is None:
+            select, schedule = by_live_share(select, **schedule.keywords), all_at_the_end
     else:
         select = in_block(rule.build(split(settings.order)[1], context))
     if settings.first is not None:

@@ -89,8 +89,10 @@ class Layer(nn.Module):
             rest = F.linear(normed, weight[cut:], None if bias is None else bias[cut:])
             key, value = (self._heads(part) for part in rest.chunk(2, dim=-1))
         key = rotate(key, rope[:, None])
-        grouped = self.config.kv_heads != self.config.heads
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=grouped)
+        if self.config.kv_heads != self.config.heads:
+            shared = self.config.heads // self.config.kv_heads
+            key, value = (part.repeat_interleave(shared, dim=1) for part in (key, value))
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         x = x + self.attn_out(mixed.transpose(1, 2).flatten(2))
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
         return x + self.down(F.silu(gate) * up)
@@ -143,9 +145,14 @@ class Transformer(nn.Module):
         return self.config.context
 
     @property
-    def device(self) -> torch.device:
+    def place(self) -> torch.device:
         """Where the weights are."""
         return self.lm_head.weight.device
+
+    @property
+    def device(self) -> torch.device:
+        """Where callers keep their tensors: beside the weights, but on the CPU for mps, which has no float64."""
+        return torch.device("cpu") if self.place.type == "mps" else self.place
 
     @property
     def dtype(self) -> torch.dtype:
@@ -154,6 +161,7 @@ class Transformer(nn.Module):
 
     def encode(self, tokens: Int[Tensor, "B S"], lengths: Sequence[int], slots: Int[Tensor, "B L"]) -> Float[Tensor, "B L D"]:
         """See Backbone.encode. No attention mask is built unless a row has padding."""
+        tokens, slots = tokens.to(self.place), slots.to(self.place)
         if self.config.shifted:
             slots = (slots - 1).clamp_min(0)
         width = tokens.shape[1]
@@ -166,21 +174,21 @@ class Transformer(nn.Module):
         *body, last = self.layers
         for layer in body:
             x = layer(x, rope, mask=mask)
-        return self.norm(last(x, rope, mask=mask, rows=slots))
+        return self.norm(last(x, rope, mask=mask, rows=slots)).to(self.device)
 
     def head(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
         """Logits in the weights' dtype."""
-        return self.lm_head(states)
+        return self.lm_head(states.to(self.place)).to(self.device)
 
     def rope(self, length: int) -> Float[Tensor, "2 S E"]:
         """Rotary cosines and sines of positions 0..length-1, float32, from angles in float64; kept between calls."""
         capacity = max(256, 1 << (length - 1).bit_length())
-        key = (capacity, self.device)
+        key = (capacity, self.place)
         if key not in self._ropes:
             half = torch.arange(0, self.config.head_size, 2, dtype=torch.float64) / self.config.head_size
             angles = torch.outer(torch.arange(capacity, dtype=torch.float64), self.config.rope_theta**-half)
             table = torch.stack([angles.cos(), angles.sin()]).repeat(1, 1, 2)
-            self._ropes[key] = table.float().to(self.device)
+            self._ropes[key] = table.float().to(self.place)
         return self._ropes[key][:, :length]
 
 

@@ -12,7 +12,6 @@ from unmask.files import whole
 from unmask.frames import Frame
 from unmask.generation import Generation
 from unmask.model import Run, load
-from unmask.settings import Settings
 
 PROMPT = "What should one do first?"
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -31,8 +30,8 @@ def run_demo(picture: Path | None = None) -> None:
     results: list[Generation] = []
     for title, options in SETTINGS:
         console.print(f"--- {title}", markup=False, style="bold")
-        strategy = model.strategy(Settings.of({"length": 128, **options}))
-        run = Run(model, strategy, [model.row(PROMPT, strategy.settings)], [(0, 0)])
+        job = model.prepare(PROMPT, length=128, **options)
+        run = Run(model, job.strategy, job.rows, job.seeds)
         frames: list[Frame] = []
         with Watch(console=console, every=max(1, run.steps // 8)) as watch:
             for frame in run.frames():

@@ -12,8 +12,7 @@ from unmask.errors import InputError
 
 if TYPE_CHECKING:
     from unmask.generation import Generation
-    from unmask.model import Model
-    from unmask.settings import Strategy
+    from unmask.model import Job
 
 
 def generate(
@@ -65,17 +64,12 @@ def generate(
         "seed": seed, "profile": profile,
     }  # fmt: skip
     loaded = load(model, device=device, dtype=dtype, revision=revision)
-    results: list[Generation] = []
     started = time.perf_counter()
-    if show_steps:
-        for one in prompts:
-            for sample in range(samples):
-                results.append(_watched(loaded, one, sample, template, raw, fused, options))
-    else:
-        results = loaded.generate(
-            prompts, template=template, raw=raw, samples=samples, batch=batch if batch == "auto" else int(batch),  # type: ignore[arg-type]
-            record=record is not None, fused=fused, **options,
-        )  # fmt: skip
+    job = loaded.prepare(
+        prompts, template=template, raw=raw, samples=samples, batch=batch if batch == "auto" else int(batch),  # type: ignore[arg-type]
+        record=record is not None, fused=fused, **options,
+    )  # fmt: skip
+    results = _watched(job) if show_steps else _ticked(job)
     seconds = time.perf_counter() - started
     if record is not None and results[0].record is not None:
         results[0].record.save(record)
@@ -111,21 +105,29 @@ def _prompts(given: list[str] | None, messages: Path | None, system: str | None,
     return prompts or [""]
 
 
-def _watched(
-    model: "Model", prompt: Any, sample: int, template: str | None, raw: bool, fused: bool, options: dict[str, Any]
-) -> "Generation":
-    """Decode one prompt in front of the user."""
+def _ticked(job: "Job") -> "list[Generation]":
+    """Decode, saying on stderr how far it is."""
+    from unmask.cli.show import Ticker
+
+    ticker = Ticker(len(job.rows))
+    for step in job:
+        ticker.tick(len(job.results), step.step, int(step.view.steps.max()))
+    ticker.clear()
+    return job.results
+
+
+def _watched(job: "Job") -> "list[Generation]":
+    """Decode one row after the other in front of the user."""
     from unmask.cli.show import Watch
     from unmask.model import Run
-    from unmask.settings import Settings
 
-    strategy: Strategy = model.strategy(Settings.of(options))
-    row = model.row(prompt, strategy.settings, template=template, raw=raw)
-    run = Run(model, strategy, [row], [(strategy.settings.seed, sample)], fused=fused)
-    with Watch() as watch:
-        for frame in run.frames():
-            watch.show(frame, run.steps)
-    return run.results()[0]
+    for row, seed in zip(job.rows, job.seeds, strict=True):
+        run = Run(job.model, job.strategy, [row], [seed], record=job.record, fused=job.fused)
+        with Watch() as watch:
+            for frame in run.frames():
+                watch.show(frame, run.steps)
+        job.results += run.results()
+    return job.results
 
 
 def _plain(result: "Generation") -> dict[str, Any]:

@@ -41,7 +41,10 @@ def rules(as_json: Json = False) -> None:
     tables = {
         "order": {name + (f":{rule.arguments}" if rule.arguments else ""): rule.summary for name, rule in ORDERS.items()},
         "eos": EOS,
-        "schedule": {name: (schedule.__doc__ or "").partition("\n")[0] for name, schedule in SCHEDULES.items()},
+        "schedule": {
+            name + (f":{schedule.arguments}" if schedule.arguments else ""): schedule.summary
+            for name, schedule in SCHEDULES.items()
+        },
         "profile": {name: profile.summary for name, profile in PROFILES.items()},
     }
     if as_json:

@@ -1,5 +1,6 @@
 """The canvas as it fills in, for a terminal: each token in the colour of the step that revealed it."""
 
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from itertools import groupby
@@ -36,6 +37,28 @@ def _style(text: str, step: int | None, last: int, fresh: int | None) -> str:
         return ""
     colour = COLOURS[min(len(COLOURS) - 1, (step - 1) * len(COLOURS) // max(1, last))]
     return f"{colour} reverse" if step == fresh else colour
+
+
+class Ticker:
+    """Progress of a job on stderr: a line that is rewritten on a terminal, a line every few seconds elsewhere."""
+
+    def __init__(self, rows: int, *, every: float = 10.0) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self.rows, self.every, self.last = rows, every, time.monotonic()
+
+    def tick(self, done: int, step: int, steps: int) -> None:
+        """Say where the job is, if it is time to."""
+        now = time.monotonic()
+        if now - self.last < (0.1 if self.console.is_terminal else self.every):
+            return
+        self.last = now
+        end = "\r" if self.console.is_terminal else "\n"
+        self.console.print(f"{done}/{self.rows} rows done, step {step} of at most {steps}", end=end)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self.console.is_terminal:
+            self.console.file.write("\r\x1b[K")
 
 
 class Watch(AbstractContextManager["Watch"]):
