@@ -7,7 +7,7 @@ import torch
 
 from conftest import write_checkpoint
 from tokenizer_files import write_dream, write_llada
-from unmask import InputError, MemoryLimitError, Record, load
+from unmask import InputError, MemoryLimitError, Record, load, progressive_counts
 from unmask.model import Run
 
 
@@ -108,6 +108,14 @@ def test_seeds():
     assert texts[0] == texts[2] != texts[1]
 
 
+def test_schedules_take_arguments():
+    toy = load("toy")
+    assert toy.prepare("Hi", length=64, steps=8, schedule="progressive:2,2").strategy.counts(64) == progressive_counts(
+        64, 8, floor=2, power=2.0
+    )
+    assert toy.generate("Hi", length=64, steps=8, schedule="dream:0.01", profile="dream", order="top1").nfe == 8
+
+
 class Scarce:
     """A backbone that runs out of memory on more than `most` rows at a time."""
 
@@ -200,6 +208,9 @@ def test_frames_show_the_canvas_after_every_step():
     ({"eos": "anneal:3,dump"}, "unknown anneal rule 'dump'; did you mean 'damp'"),
     ({"eos": "anneal:0"}, "EOS temperatures must be positive"),
     ({"schedule": "progresive"}, "unknown schedule 'progresive'; did you mean 'progressive'"),
+    ({"schedule": "progressive:9", "steps": 32}, "floor=9 over 32 steps needs 288 tokens but the window has 128; use floor<=4"),
+    ({"schedule": "progressive:1.5"}, "the floor is a whole number"),
+    ({"schedule": "linear:3"}, "takes at most 0 numbers"),
     ({"profile": "lada"}, "unknown profile 'lada'; did you mean 'llada'"),
     ({"first": "randm"}, "unknown order 'randm'; did you mean 'random'"),
     ({"blocks": 48}, "blocks of 48 do not divide a window of 128"),
