@@ -81,7 +81,8 @@ class Watch(AbstractContextManager["Watch"]):
     def show(self, frame: Frame, last: int) -> None:
         """Draw the canvas after a step of at most `last`."""
         if self.live is not None:
-            body = painted(frame.pieces, frame.revealed_at, last, fresh=frame.step)
+            unbroken = [text.replace(" ", "\u00a0") for text in frame.pieces]  # lines break anywhere, so that nothing jumps
+            body = painted(unbroken, frame.revealed_at, last, fresh=frame.step)
             self.live.update(Line(f"step {frame.step}/{last}\n", style="bold").append_text(body), refresh=True)
         elif frame.step % self.every == 0 or frame.step in (1, last):
             text = "".join(piece(part) for part in frame.pieces)
