@@ -39,7 +39,7 @@ def write_checkpoint(folder: Path, family: str, *, seed: int = 0, shards: int = 
     return folder
 
 
-@pytest.fixture(scope="session", params=["llada", "dream"])
+@pytest.fixture(scope="session", params=sorted(CONFIGS))
 def checkpoint(request, tmp_path_factory) -> Path:
     return write_checkpoint(tmp_path_factory.mktemp(request.param), request.param)
 

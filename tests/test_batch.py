@@ -11,7 +11,7 @@ import sys
 import pytest
 import torch
 
-from conftest import SPECIALS, write_checkpoint
+from conftest import CONFIGS, SPECIALS, write_checkpoint
 from unmask import OPEN, Canvas, Settings, decode, load_backbone
 from unmask.settings import build_strategy
 
@@ -35,7 +35,7 @@ KINDS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["llada", "dream"])
+@pytest.fixture(scope="module", params=sorted(CONFIGS))
 def tied(request, tmp_path_factory):
     """A transformer with pairs of equal rows in its head: the best two logits are often exactly equal."""
     model = load_backbone(

@@ -32,9 +32,22 @@ def test_json_for_machines():
     done = unmask("generate", "one", "two", "--samples", "2", "--length", "16", "--json", "--temperature", "0.9", "--seed", "3")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 4
-    assert {"text", "finish", "effective_tokens", "nfe", "seconds", "tokens", "holes", "prompt_tokens", "settings"} == set(
-        lines[0]
-    )
+    assert [(line["prompt"], line["sample"]) for line in lines] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert {
+        "model",
+        "dtype",
+        "prompt",
+        "sample",
+        "text",
+        "finish",
+        "effective_tokens",
+        "nfe",
+        "seconds",
+        "tokens",
+        "holes",
+        "prompt_tokens",
+        "settings",
+    } == set(lines[0])
     assert lines[0]["settings"]["seed"] == 3
 
 
@@ -130,6 +143,10 @@ def test_record_and_replay(tmp_path):
     (["generate", "--messages", "nowhere.json"], "nowhere.json cannot be read"),
     (["generate", "Hi", "--sede", "1"], "--sede"),
     (["generat", "Hi"], "generat"),
+    (["generate", "Hi", "--steps=many"], "it was 'many'"),
+    (["generate", "Hi", "--system", "x", "--raw"], "--system goes before a prompt of the chat"),
+    (["generate", "--template", "a <hole:3>", "--length", "9"], "has no meaning beside a template"),
+    (["generate", "Hi", "--dtype", "bfloat16"], "has no meaning for the toy"),
     (["replay", "nowhere"], "nowhere does not exist"),
 ])  # fmt: skip
 def test_a_mistake_is_one_line_and_exit_code_2(args, words):
@@ -141,13 +158,37 @@ def test_a_mistake_is_one_line_and_exit_code_2(args, words):
     assert done.stderr.count("\n") == 1
 
 
-def test_a_failure_that_is_no_mistake_is_exit_code_1(tmp_path):
-    done = unmask("generate", "Hi", "--record", str(tmp_path / "file" / "x"), "--length", "16")
-    assert done.returncode == 0  # folders are made
+def test_a_path_that_cannot_be_written_is_refused_before_the_decode(tmp_path):
     (tmp_path / "taken").write_text("")
-    done = unmask("generate", "Hi", "--record", str(tmp_path / "taken" / "x"), "--length", "16")
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
+    for path, words in (
+        (tmp_path, "it is a folder"),
+        (tmp_path / "no" / "x", "there is no folder"),
+        (tmp_path / "taken" / "x", "there is no folder"),
+    ):
+        done = unmask("generate", "Hi", "--record", str(path), "--length", "16")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["taken"]
+
+
+def test_the_command_alone_is_its_help():
+    assert unmask().stdout == unmask("--help").stdout
+    assert unmask().returncode == 0
+
+
+def test_replay_refuses_a_record_of_another_or_no_model(tmp_path):
+    from unmask import OPEN, Canvas, Recorder, ToyBackbone, decode_steps, linear_counts, uniform
+
+    for mask_id, meta, words in ((95, {}, "does not say which model"), (95, {"model": "gone"}, "name the model of this record"),
+                                 (7, {"model": "toy"}, "was made with mask token 7")):  # fmt: skip
+        canvas = Canvas.of([[OPEN] * 4])
+        recorder = Recorder(canvas, mask_id, meta=meta)
+        for step in decode_steps(ToyBackbone(), canvas, counts=linear_counts(4, 2), select=uniform()):
+            recorder.add(step)
+        recorder.finish().save(tmp_path / "x.unmask")
+        done = unmask("replay", str(tmp_path / "x.unmask"))
+        assert done.returncode == 2
+        assert words in done.stderr
 
 
 def test_help_starts_with_an_example():
@@ -179,8 +220,7 @@ def test_version_and_completion():
 def test_demo_shows_what_the_paper_says():
     done = unmask("demo")
     assert done.returncode == 0
-    raw, annealed, ours = (
-        int(line.split(" tokens before the end")[0].split()[-1]) for line in done.stdout.splitlines() if "tokens before" in line
-    )
+    lines = [line for line in done.stdout.splitlines() if "tokens of text" in line]
+    raw, annealed, ours = (int(line.split(" tokens of text")[0].split()[-1]) for line in lines)
     assert raw < annealed <= ours
     assert "unmask doctor" in done.stdout

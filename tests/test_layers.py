@@ -11,8 +11,8 @@ import unmask
 
 SOURCE = Path(unmask.__file__).parent
 LAYERS = [
-    {"errors", "files"},
-    {"rng", "backbones.base"},
+    {"errors"},
+    {"files", "rng", "backbones.base"},
     {"canvas", "counts", "predictions", "backbones.toy", "backbones.transformer"},
     {"view"},
     {"ranking", "scores", "pick"},
@@ -58,7 +58,7 @@ def imported(tree):
 
 
 def test_every_module_has_its_place():
-    assert {name for name, _ in modules()} == set().union(*LAYERS)
+    assert {name for name, _ in modules()} == set().union(*LAYERS), "a new module needs a line in LAYERS, below what it imports"
 
 
 def test_imports_point_in_one_direction():
@@ -66,7 +66,7 @@ def test_imports_point_in_one_direction():
     for name, tree in modules():
         for target in imported(tree):
             other = target.removeprefix("unmask.")
-            if target.startswith("unmask.") and other in place and other != name:
+            if target.startswith("unmask.") and {other, name} <= place.keys() and other != name:
                 assert place[other] < place[name], f"{name} may not import {other}"
 
 

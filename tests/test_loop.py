@@ -174,17 +174,17 @@ def test_the_fused_batch_agrees_where_no_decision_is_close(transformer):
 class TestARuleThatBreaksItsPromise:
     def test_too_few(self):
         lazy = lambda view: Choice(torch.zeros_like(view.masked))  # noqa: E731
-        with pytest.raises(RuleError, match="revealed 0 slots in row 0 at step 1, but the step asks for 3"):
+        with pytest.raises(RuleError, match="revealed 0 slots in row 0 at step 1, but the step asks for at least 3"):
             decode(ToyBackbone(), canvas(6), counts=(3, 3), select=lazy)
 
     def test_not_masked(self):
         greedy_rule = lambda view: Choice(view.open | True)  # noqa: E731
-        with pytest.raises(RuleError, match="touched slot 4 of row 0 at step 1, which it may not"):
+        with pytest.raises(RuleError, match="revealed or hid slot 4 of row 0 at step 1, which it may not"):
             decode(ToyBackbone(), canvas(4, 6), counts=[(4,), (6,)], select=greedy_rule)
 
     def test_hiding_what_it_reveals(self):
         both = lambda view: Choice(view.masked, hide=view.masked)  # noqa: E731
-        with pytest.raises(RuleError, match="touched slot 0"):
+        with pytest.raises(RuleError, match="revealed or hid slot 0"):
             decode(ToyBackbone(), canvas(4), counts=(4,), select=both)
 
 
@@ -197,6 +197,9 @@ class TestARuleThatBreaksItsPromise:
     (lambda: Canvas.of([[OPEN]], seeds=[1, 2]), "2 seeds for 1 rows"),
     (lambda: decode(ToyBackbone(), canvas(6), counts=(6,), select=fixed([7])), "slot 7 of row 0 is not masked"),
     (lambda: decode(ToyBackbone(), canvas(6), counts=(6,), select=fixed([[0], [1]])), "positions for 2 rows"),
+    (lambda: Canvas.of([[-5, OPEN]]), "row 0 holds token -5"),
+    (lambda: decode(ToyBackbone(), Canvas.of([[500, OPEN]]), counts=(1,), select=TOP1), "token 500 is not in the model's"),
+    (lambda: decode(ToyBackbone(), canvas(5000), counts=(5000,), select=TOP1), "5001 positions but the model takes 4096"),
     (lambda: at_step(0, TOP1, otherwise=TOP1), "steps count from 1"),
     (lambda: in_blocks(0, TOP1), "size=0 must be at least 1"),
 ])  # fmt: skip

@@ -1,5 +1,7 @@
 """Text in, text out."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -7,7 +9,7 @@ import torch
 
 from conftest import write_checkpoint
 from tokenizer_files import write_dream, write_llada
-from unmask import InputError, MemoryLimitError, Record, load, progressive_counts
+from unmask import InputError, MemoryLimitError, Record, load, progressive_counts, top_by
 from unmask.model import Run
 
 
@@ -84,6 +86,28 @@ def test_infill_keeps_the_text_between_the_holes():
     assert len(answer.tokens) == 11
     first, second = answer.holes
     assert answer.text == f"{first}, they said, {second}."
+
+
+def test_a_template_that_ends_in_its_hole_is_given_whole():
+    answer = load("toy").generate("", template="He said: <hole:5>")
+    assert answer.text == "He said: " + answer.holes[0]
+
+
+def test_an_order_of_ones_own_works_in_generate():
+    toy = load("toy")
+    backwards = top_by(lambda view, stats: view.slots.float())
+    mine = toy.generate("Hi", length=32, steps=8, select=backwards, blocks=16)
+    assert mine.record.columns["slot"][0] < 16
+    assert mine.record.columns["slot"][:3].tolist() == [13, 14, 15]
+    assert mine.settings["order"] == "select"
+    with pytest.raises(InputError, match="eos='anneal:3' has nothing to act on beside select"):
+        toy.generate("Hi", select=backwards, eos="anneal:3")
+
+
+def test_settings_say_what_was_used():
+    answer = load("toy").generate("", template="a <hole:6> b")
+    assert (answer.settings["length"], answer.settings["steps"]) == (6, 1)
+    assert answer.record.meta["steps"] == 1
 
 
 def test_infill_after_a_prompt(model):
@@ -198,26 +222,42 @@ def test_frames_show_the_canvas_after_every_step():
     ({"gen_length": 8}, "unknown setting 'gen_length'; here it is 'length'"),
     ({"stesp": 8}, "unknown setting 'stesp'; did you mean 'steps'"),
     ({"order": "margn"}, "unknown order 'margn'; did you mean 'margin'"),
-    ({"order": "margin:3"}, "takes at most 0 numbers"),
-    ({"order": "threshold:high"}, "'threshold' takes numbers, not 'high'"),
-    ({"order": "threshold:nan"}, "takes finite numbers"),
-    ({"order": "pc"}, "needs a file of token counts"),
+    ({"order": "margin:3"}, "order 'margin:3': margin takes no arguments; write margin"),
+    ({"order": "threshold:high"}, "threshold is written threshold:0.9"),
+    ({"order": "threshold:nan"}, "threshold is written threshold:0.9"),
+    ({"order": "threshold:5"}, "threshold=5.0 must lie between 0 and 1"),
+    ({"order": "random:3"}, "random takes no arguments"),
+    ({"order": "conv:2.5"}, "width=2.5 must be a whole number"),
+    ({"order": "pc"}, "order 'pc' needs a file; write pc:FILE,0.25,10"),
     ({"order": "pc:nowhere.json"}, "token counts nowhere.json cannot be read"),
     ({"order": "p2", "blocks": 16}, "keeps its own counts"),
     ({"eos": "aneal"}, "unknown EOS policy 'aneal'; did you mean 'anneal'"),
-    ({"eos": "anneal:3,dump"}, "unknown anneal rule 'dump'; did you mean 'damp'"),
+    ({"eos": "anneal:3,dump"}, "unknown rule of EOS policy 'anneal', 'dump'; did you mean 'damp'"),
     ({"eos": "anneal:0"}, "EOS temperatures must be positive"),
     ({"schedule": "progresive"}, "unknown schedule 'progresive'; did you mean 'progressive'"),
     ({"schedule": "progressive:9", "steps": 32}, "floor=9 over 32 steps needs 288 tokens but the window has 128; use floor<=4"),
-    ({"schedule": "progressive:1.5"}, "the floor is a whole number"),
-    ({"schedule": "linear:3"}, "takes at most 0 numbers"),
+    ({"schedule": "progressive:1.5"}, "floor=1.5 must be a whole number"),
+    ({"schedule": "linear:3"}, "linear takes no arguments"),
+    ({"schedule": "adaptive"}, "does not decide how many to reveal"),
+    ({"order": "threshold", "blocks": 16, "steps": 16}, "leave out steps and schedule beside blocks"),
+    ({"first": "p2"}, "keeps its own counts over all steps"),
+    ({"order": "p2", "first": "random"}, "keeps its own counts"),
+    ({"order": "random", "eos": "anneal:3"}, "has nothing to act on"),
+    ({"order": "threshold", "order_temperature": 1.0}, "has no score"),
+    ({"blocks": 0}, "blocks=0 must be at least 1"),
+    ({"length": "5"}, "length='5' must be a whole number"),
+    ({"steps": 16.0}, "steps=16.0 must be a whole number"),
+    ({"temperature": "hot"}, "temperature='hot' must be a number"),
+    ({"order": 3}, "order=3 must be text"),
+    ({"seed": None}, "seed=None must be a whole number"),
+    ({"cfg_scale": 1.0}, "classifier-free guidance is not implemented"),
     ({"profile": "lada"}, "unknown profile 'lada'; did you mean 'llada'"),
     ({"first": "randm"}, "unknown order 'randm'; did you mean 'random'"),
     ({"blocks": 48}, "blocks of 48 do not divide a window of 128"),
     ({"blocks": 32, "steps": 30}, "30 steps do not split evenly over 4 blocks"),
     ({"steps": 129}, "steps=129 must lie between 1 and the number of tokens to reveal, 128; use steps<=128"),
     ({"steps": 0}, "steps=0 must be at least 1"),
-    ({"length": 0}, "length=0 must be at least 1"),
+    ({"length": 0}, "length=0 must lie between 1 and 1000000"),
     ({"length": 5000}, "prompt and window are 5002 tokens .* but the model takes 4096; use length<=4094"),
     ({"temperature": -1.0}, "temperature=-1.0"),
     ({"top_p": 0.9}, "only act when sampling"),
@@ -233,12 +273,32 @@ def test_bad_settings_are_refused_with_the_fix(options, words):
 
 @pytest.mark.parametrize(("prompt", "words"), [
     ("", "the prompt is empty"),
-    ([], "there is no prompt"),
+    ([], "a prompt is a string or a list of messages"),
     ("a <mask> b", "holds the mask token at position 2"),
 ])  # fmt: skip
 def test_bad_prompts_are_refused(prompt, words):
     with pytest.raises(InputError, match=words):
         load("toy").generate(prompt)
+
+
+def test_wrong_types_are_refused_where_no_type_checker_runs():
+    calls = ["None", "[1]", "'Hi', batch='8'", "'Hi', record='foo'", "'Hi', samples=True"]
+    code = f"""
+import unmask
+for call in {calls!r}:
+    try:
+        eval("unmask.load().generate(" + call + ")")
+    except unmask.InputError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "a prompt is a string or a list of messages, or a list of either, not None",
+        "a prompt is a string or a list of messages, or a list of either, not [1]",
+        "batch='8' must be a whole number of at least 1",
+        "record='foo' must be True, False or 'full'",
+        "samples=True must be a whole number of at least 1",
+    ]
 
 
 def test_a_template_with_a_mask_token_is_refused():
@@ -272,10 +332,8 @@ class TestLoad:
         with pytest.raises(InputError, match="dtype 'float16' is not supported by cpu; use one of: float32"):
             load(folder, dtype="float16")
 
-    def test_dtype_by_default_on_a_cpu_is_float32_where_it_fits(self, folder, monkeypatch):
+    def test_dtype_by_default_on_a_cpu_is_float32(self, folder):
         assert load(folder).dtype == torch.float32
-        monkeypatch.setattr("unmask.model.free_bytes", lambda device: 300_000)
-        assert load(folder).dtype == torch.bfloat16
 
     def test_context_can_be_overridden(self, folder):
         with pytest.raises(InputError, match="the model takes 40"):

@@ -81,14 +81,18 @@ def test_d1_attends_to_its_left_padding():
     long, short = "A much longer prompt", "Short"
     alone = toy.generate(short, profile="d1", length=16, steps=4, record=False)
     beside = toy.generate([long, short], profile="d1", length=16, steps=4, record=False)[1]
+    in_turn = toy.generate([long, short], profile="d1", length=16, steps=4, record=False, batch=1)[1]
+    assert in_turn.tokens == alone.tokens  # padding is that of the batch
     ours_alone, ours_beside = (toy.generate(prompts, length=16, steps=4) for prompts in (short, [long, short]))
     assert beside.prompt_tokens == len(long) != alone.prompt_tokens
     assert ours_alone.tokens == ours_beside[1].tokens
 
 
 def test_other_names_for_orders():
+    toy = load("toy")
     for theirs, name in (("low_confidence", "top1"), ("maskgit_plus", "top1"), ("topk_margin", "margin")):
-        assert Settings(order=theirs).resolved().order == name
+        assert toy.prepare("Hi", order=theirs).strategy.settings.order == name
+        assert toy.prepare("Hi", first=theirs).strategy.settings.first == theirs
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -147,7 +147,7 @@ class TestRefused:
         content = bytearray(saved.read_bytes())
         content[-5] ^= 1
         saved.write_bytes(content)
-        with pytest.raises(RecordError, match="checksum does not match"):
+        with pytest.raises(RecordError, match="checksum does not match its content"):
             Record.load(saved)
 
     def test_another_version(self, saved, monkeypatch):

@@ -20,10 +20,12 @@ from unmask.view import Choice, View
 
 def above(threshold: float, score: Score = top1_probability, *, rank: Rank = raw) -> Select:
     """Every slot whose score reaches the threshold (Fast-dLLM: 0.9 on the top-1 probability)."""
+    if not 0 <= threshold <= 1:
+        raise InputError(f"threshold={threshold} must lie between 0 and 1")
 
     def select(view: View) -> Choice:
         scores = score(view, rank(view))
-        return _at_least(view, scores, scores >= threshold)
+        return at_least(view, scores, scores >= threshold)
 
     return select
 
@@ -37,7 +39,7 @@ def by_factor(factor: float, score: Score = top1_probability, *, rank: Rank = ra
         scores = score(view, rank(view))
         place = ordered(scores, view.masked)
         passes = (place == 0) | (scores >= 1 - factor / (place + 2))
-        return _at_least(view, scores, _leading(passes, place))
+        return at_least(view, scores, _leading(passes, place))
 
     return select
 
@@ -55,13 +57,15 @@ def entropy_bounded(gamma: float, *, rank: Rank = raw) -> Select:
         # in rising order the largest is the last, so the sum without it is what came before
         before = in_order.cumsum(-1) - in_order
         within = (before <= gamma).gather(1, place)
-        return _at_least(view, scores, _leading(within, place))
+        return at_least(view, scores, _leading(within, place))
 
     return select
 
 
 def stable(confidence: float, divergence: float, *, history: int = 2, rank: Rank = raw) -> Select:
     """KLASS: slots that are sure and whose prediction has stopped moving, KL below `divergence` in the last steps."""
+    if not (0 <= confidence <= 1 and divergence > 0):
+        raise InputError(f"confidence={confidence} must lie between 0 and 1, and divergence={divergence} above 0")
     if history not in (1, 2):
         raise InputError(f"history={history} must be 1 or 2")
 
@@ -71,7 +75,7 @@ def stable(confidence: float, divergence: float, *, history: int = 2, rank: Rank
         if history == 2:
             before = view.predictions.previous
             calm = calm & (torch.zeros_like(calm) if before is None else before.divergence < divergence)
-        return _at_least(view, scores, calm & (scores > confidence))
+        return at_least(view, scores, calm & (scores > confidence))
 
     return select
 
@@ -105,16 +109,16 @@ def origin(*, eps: float = 1e-3) -> Select:
     def select(view: View) -> Choice:
         share = torch.stack([dream_share(view.step, int(steps), eps=eps) for steps in view.steps])
         noise = view.noise(Stream.REVEAL)
-        return _at_least(view, -noise, noise < share.to(noise.device)[:, None])
+        return at_least(view, -noise, noise < share.to(noise.device)[:, None])
 
     return select
 
 
-def _at_least(view: View, score: Float[Tensor, "B L"], wanted: Bool[Tensor, "B L"]) -> Choice:
+def at_least(view: View, score: Float[Tensor, "B L"], wanted: Bool[Tensor, "B L"]) -> Choice:
     """The wanted slots among the masked ones, and the best others if they are fewer than the step's count."""
     wanted = view.masked & wanted
     urgent = torch.where(wanted, torch.inf, score)  # what is wanted anyway counts towards the minimum
-    floor = ordered(urgent.nan_to_num(posinf=torch.finfo(score.dtype).max), view.masked) < view.count[:, None]
+    floor = ordered(urgent, view.masked) < view.count[:, None]
     return Choice(wanted | (floor & view.masked), score)
 
 

@@ -49,6 +49,9 @@ class Canvas:
         """
         if not rows:
             raise InputError("a canvas needs at least one row")
+        for index, row in enumerate(rows):
+            if min(row, default=0) < OPEN:
+                raise InputError(f"row {index} holds token {min(row)}; ids are 0 or more, and OPEN marks an open slot")
         slots = [[i for i, token in enumerate(row) if token == OPEN] for row in rows]
         for index, row_slots in enumerate(slots):
             if not row_slots:

@@ -9,7 +9,7 @@ import json
 import mmap
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -55,13 +55,15 @@ def load_backbone(
     folder = Path(folder)
     family, config = read_config(folder, specials or {})
     if context is not None:
-        config = TransformerConfig(**{**vars(config), "context": context})
+        if context < 1:
+            raise InputError(f"context={context} must be at least 1")
+        config = replace(config, context=context)
     wanted = list(family.weights(config))
     stored = read_index(folder)
     check_tensors(folder, wanted, stored)
-    check_memory(sum(prod(weight.shape) for weight in wanted), torch.device(device), dtype)
+    check_memory(family.parameters(config), torch.device(device), dtype)
     with torch.device("meta"):
-        limit = config.vocab_size if tokens is None else tokens
+        limit = config.vocab_size if tokens is None else min(tokens, config.vocab_size)
         model = Transformer(config, banned=(config.mask_id, *range(limit, config.vocab_size))).to(dtype)
     model = model.to_empty(device=device).requires_grad_(False).eval()
     parameters = dict(model.named_parameters())
@@ -82,7 +84,7 @@ def read_config(folder: Path, specials: Mapping[str, int]) -> tuple[Family, Tran
     raise CheckpointError(f"{folder / 'config.json'}: model_type {kind!r} is not supported; supported: {known}")
 
 
-def read_json(path: Path, why: str) -> dict[str, Any]:
+def read_json(path: Path, why: str = "download it again") -> dict[str, Any]:
     """A JSON object from a file, or one line that says what is wrong with it."""
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist; {why}")
@@ -99,7 +101,7 @@ def read_index(folder: Path) -> dict[str, Stored]:
     """Every tensor in the folder's shards (by the index if there is one, else model.safetensors)."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        places = read_json(index, "").get("weight_map")
+        places = read_json(index).get("weight_map")
         if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
             raise CheckpointError(f"{index} has no weight_map from tensor to file; download it again")
         names = sorted(set(places.values()))

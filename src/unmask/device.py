@@ -27,11 +27,11 @@ def pick_device(name: str | None = None) -> torch.device:
     return device
 
 
-def pick_dtype(name: str | None, device: torch.device, parameters: int, free: int | None) -> torch.dtype:
-    """The named dtype if the device has it; by default bfloat16 on accelerators, and on a CPU float32 where it fits."""
+def pick_dtype(name: str | None, device: torch.device) -> torch.dtype:
+    """The named dtype if the device has it; by default float32 on a CPU, bfloat16 elsewhere."""
     if name is None:
         if device.type == "cpu":
-            return torch.float32 if free is None or parameters * 4 < 0.6 * free else torch.bfloat16
+            return torch.float32
         return torch.bfloat16 if supports(torch.bfloat16, device) else torch.float16
     if name not in DTYPES:
         raise unknown("dtype", name, DTYPES)

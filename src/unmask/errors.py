@@ -1,12 +1,11 @@
 """What can go wrong, as one tree.
 
 UnmaskError
-├── InputError (ValueError)        a value the caller can change: says the value, the limit and the fix
-│   ├── CheckpointError            a model folder or one of its files is not what it should be
-│   └── RecordError                a record file is not what it should be
-├── RuleError (RuntimeError)       a selection rule broke its contract
-├── MemoryLimitError (MemoryError) a decode did not fit; says what would
-└── MissingExtraError (ImportError) an optional dependency is absent; says how to install it
+├── InputError (ValueError)         a value the caller can change: says the value, the limit and the fix
+│   ├── CheckpointError             a model folder or one of its files is not what it should be
+│   └── RecordError                 a record file is not what it should be
+├── RuleError (RuntimeError)        a selection rule broke its contract
+└── MemoryLimitError (MemoryError)  a decode did not fit; says what would
 """
 
 import difflib
@@ -35,10 +34,6 @@ class RuleError(UnmaskError, RuntimeError):
 
 class MemoryLimitError(UnmaskError, MemoryError):
     """A decode did not fit into memory."""
-
-
-class MissingExtraError(UnmaskError, ImportError):
-    """An optional dependency is not installed."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:

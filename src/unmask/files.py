@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from unmask.errors import InputError
+
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
@@ -17,7 +19,7 @@ def whole(path: str | Path) -> Iterator[Path]:
     'all of it'
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_target(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         yield part
@@ -26,3 +28,13 @@ def whole(path: str | Path) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_target(path: Path) -> None:
+    """Refuse a path that cannot become a file, before work is done for it."""
+    if path.is_dir():
+        raise InputError(f"{path} cannot be written: it is a folder; give the name of a file in it")
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}; make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path} cannot be written: the folder {path.parent} is not writable; choose another")

@@ -21,17 +21,12 @@ class Frame:
 
 
 def frames(
-    changes: Iterable[tuple[int, dict[int, int]]], start: Sequence[int], slots: Sequence[int], *,
-    text: Text, mask_id: int, end_ids: Sequence[int],
+    changes: Iterable[tuple[int, dict[int, int]]], start: Sequence[int], *, first: int, text: Text, mask_id: int,
+    end_ids: Sequence[int],
 ) -> Iterator[Frame]:  # fmt: skip
-    """A frame for each (step, {position: token}) of one row, from its canvas `start` with open `slots`.
-
-    A canvas that ends in one window is shown from its first slot on, a template as a whole.
-    """
+    """A frame for each (step, {position: token}) of one row, from its canvas `start`, showing positions from `first` on."""
     tokens = list(start)
     revealed: list[int | None] = [None] * len(tokens)
-    window = list(range(slots[0], len(start))) == list(slots)
-    first = slots[0] if window else 0
     known: dict[int, str] = {mask_id: MASK, **dict.fromkeys(end_ids, END)}
     for step, changed in changes:
         for position, token in changed.items():
@@ -43,12 +38,13 @@ def frames(
 
 
 def frames_of(record: Record, text: Text, end_ids: Sequence[int]) -> Iterator[Frame]:
-    """The frames of a record's first row."""
-    columns = record.columns
+    """The frames of a record's first row: a canvas that ends in one window from its first slot on, a template as a whole."""
+    columns, start = record.columns, record.canvas(0)[0]
     slots = [int(slot) for slot in columns["slots"][: int(columns["holes"][0])]]
     changes = (
         (step, {int(columns["position"][at]): int(columns["token"][at]) for at in events})
         for step in range(1, record.steps + 1)
         if len(events := ((columns["row"] == 0) & (columns["step"] == step)).nonzero()[0])
     )
-    yield from frames(changes, record.canvas(0)[0], slots, text=text, mask_id=record.mask_id, end_ids=end_ids)
+    first = slots[0] if list(range(slots[0], len(start))) == slots else 0
+    yield from frames(changes, start, first=first, text=text, mask_id=record.mask_id, end_ids=end_ids)

@@ -13,7 +13,7 @@ class Generation:
     """What a prompt became."""
 
     text: str
-    """The answer, up to its end token; for a template, the whole of it with its holes filled."""
+    """The answer up to its end token; for a template, all of it with its holes filled."""
     tokens: list[int]
     """Every token of the window, the end tokens included."""
     finish: Literal["eos", "length"]
@@ -22,31 +22,37 @@ class Generation:
     nfe: int
     """Backbone passes (number of function evaluations)."""
     seconds: float
-    """Wall time of the batch it was decoded in."""
+    """Wall time of the batch that it was decoded in."""
     holes: list[str]
-    """What was written into each run of open slots."""
+    """What was written into each run of open slots, up to an end token."""
     prompt_tokens: int
+    """Tokens before the window or template."""
     settings: dict[str, Any]
+    """As used: the number of open slots as length, the most steps that the decode could take as steps."""
     record: Record | None = None
 
     @staticmethod
     def of(
-        line: Sequence[int], slots: Sequence[int], *, text: Text, end_ids: Sequence[int], nfe: int, seconds: float,
-        settings: dict[str, Any], record: Record | None,
+        line: Sequence[int], slots: Sequence[int], *, start: int, text: Text, end_ids: Sequence[int], nfe: int,
+        seconds: float, settings: dict[str, Any], record: Record | None,
     ) -> "Generation":  # fmt: skip
-        """Read out one finished canvas row with these open slots."""
+        """Read out one finished canvas row with these open slots, whose answer begins at `start`."""
         window = [line[slot] for slot in slots]
-        at_the_end = list(range(slots[0], len(line))) == list(slots)  # the canvas ends with one window
-        kept = _before_end(window, end_ids) if at_the_end else [token for token in line if token not in end_ids]
+        runs = _runs(slots)
+        holes = [text.decode(_before_end([line[slot] for slot in run], end_ids)) for run in runs]
+        parts, place = [], start
+        for run, hole in zip(runs, holes, strict=True):
+            parts += [text.decode(line[place : run[0]]), hole]
+            place = run[-1] + 1
         return Generation(
-            text=text.decode(kept),
+            text="".join([*parts, text.decode(line[place:])]),
             tokens=window,
             finish="eos" if any(token in end_ids for token in window) else "length",
             effective_tokens=sum(token not in end_ids for token in window),
             nfe=nfe,
             seconds=seconds,
-            holes=[text.decode(_before_end([line[slot] for slot in run], end_ids)) for run in _runs(slots)],
-            prompt_tokens=len(line) - len(slots),
+            holes=holes,
+            prompt_tokens=start,
             settings=settings,
             record=record,
         )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.backbones import FAMILIES
-from unmask.errors import CheckpointError, InputError, MissingExtraError
+from unmask.errors import CheckpointError, InputError
 
 TOY = "toy"
 FILES = [
@@ -12,6 +12,7 @@ FILES = [
     "vocab.json", "merges.txt", "added_tokens.json", "chat_template.jinja", "chat_template.json",
 ]  # fmt: skip
 """All that is ever downloaded."""
+FILES_WITHOUT_WEIGHTS = [pattern for pattern in FILES if pattern != "*.safetensors"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def listings() -> list[Listing]:
     return lines
 
 
-def find_folder(name: str, *, revision: str | None = None) -> Path:
+def find_folder(name: str, *, revision: str | None = None, weights: bool = True) -> Path:
     """The local folder of a model, downloaded first if `name` is a hub id that is not in the cache."""
     path = Path(name).expanduser()
     if path.is_dir():
@@ -46,34 +47,34 @@ def find_folder(name: str, *, revision: str | None = None) -> Path:
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         known = ", ".join([TOY, *(model for family in FAMILIES.values() for model in family.published)])
         raise InputError(f"model {name!r} is no folder here and no hub id (owner/name); known: {known}")
-    folder = cached_folder(name, revision=revision)
-    return folder if folder is not None else _download(name, revision)
+    folder = cached_folder(name, revision=revision, weights=weights)
+    return folder if folder is not None else _download(name, revision, FILES if weights else FILES_WITHOUT_WEIGHTS)
 
 
-def cached_folder(name: str, *, revision: str | None = None) -> Path | None:
-    """The folder of a hub model in the local cache, if all its shards are there."""
+def cached_folder(name: str, *, revision: str | None = None, weights: bool = True) -> Path | None:
+    """The folder of a hub model in the local cache, if all its shards (or, without weights, its config) are there."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(name, "config.json", revision=revision)
     if not isinstance(found, str):
         return None
     folder = Path(found).parent
+    if not weights:
+        return folder
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
         return folder if (folder / "model.safetensors").is_file() else None
     from unmask.checkpoint import read_json
 
-    shards = set(read_json(index, "").get("weight_map", {}).values())
+    shards = set(read_json(index).get("weight_map", {}).values())
     return folder if shards and all((folder / shard).is_file() for shard in shards) else None
 
 
-def _download(name: str, revision: str | None) -> Path:
+def _download(name: str, revision: str | None, files: list[str]) -> Path:
+    from huggingface_hub import snapshot_download
+
     try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise MissingExtraError("downloading models needs huggingface-hub; install it: pip install huggingface-hub") from None
-    try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=FILES))
+        return Path(snapshot_download(name, revision=revision, allow_patterns=files))
     except Exception as error:  # many kinds, from offline to not found; the user needs the one line
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"model {name!r} is not cached and cannot be downloaded: {reason}; give a local folder") from None

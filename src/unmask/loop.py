@@ -38,6 +38,7 @@ def decode_steps(
     but the last bits of a row then depend on its neighbours.
     """
     rows = _counts_of_rows(counts, canvas)
+    check_canvas(backbone, canvas)
     steps = torch.tensor([len(row) for row in rows], device=canvas.tokens.device)
     never = torch.tensor(backbone.banned if banned is None else banned, dtype=torch.int64, device=canvas.tokens.device)
     lengths = torch.tensor(canvas.lengths, device=canvas.tokens.device)
@@ -126,6 +127,17 @@ def encode(
     return states
 
 
+def check_canvas(backbone: Backbone, canvas: Canvas) -> None:
+    """Refuse tokens and lengths that the backbone cannot take."""
+    if max(canvas.lengths) > backbone.context:
+        raise InputError(f"a row has {max(canvas.lengths)} positions but the model takes {backbone.context}; shorten it")
+    highest = int(canvas.tokens.max())
+    if highest >= backbone.vocab_size:
+        raise InputError(
+            f"token {highest} is not in the model's vocabulary of {backbone.vocab_size}; was another tokenizer used?"
+        )
+
+
 def check_choice(choice: Choice, view: View) -> None:
     """Hold a rule to its promise: only masked slots, and as many as the step asks for."""
     short = (choice.reveal.sum(1) < view.count).nonzero()[:, 0]
@@ -133,20 +145,26 @@ def check_choice(choice: Choice, view: View) -> None:
         row = int(short[0])
         raise RuleError(
             f"the rule revealed {int(choice.reveal[row].sum())} slots in row {row} at step {view.step}, "
-            f"but the step asks for {int(view.count[row])}"
+            f"but the step asks for at least {int(view.count[row])}; reveal that many of view.masked"
         )
     revealed: Bool[Tensor, "B L"] = choice.reveal & ~view.masked
     if choice.hide is not None:
         revealed = revealed | (choice.hide & (~view.open | choice.reveal))
     if revealed.any():
         row, slot = (int(index) for index in revealed.nonzero()[0])
-        raise RuleError(f"the rule touched slot {slot} of row {row} at step {view.step}, which it may not")
+        raise RuleError(
+            f"the rule revealed or hid slot {slot} of row {row} at step {view.step}, which it may not; "
+            "reveal only view.masked, and hide only slots that are revealed"
+        )
 
 
 def _counts_of_rows(counts: Counts | Sequence[Counts], canvas: Canvas) -> list[Counts]:
     """One checked sequence of counts a row."""
+    whole = tuple(count for count in counts if isinstance(count, int))
     each = [tuple(row) for row in counts if not isinstance(row, int)]
-    rows = each or [tuple(count for count in counts if isinstance(count, int))] * len(canvas.lengths)
+    if whole and each:
+        raise InputError("counts must be one sequence of integers for all rows, or one sequence for each row, not both")
+    rows = each or [whole] * len(canvas.lengths)
     if len(rows) != len(canvas.lengths):
         raise InputError(f"counts for {len(rows)} rows, but the canvas has {len(canvas.lengths)}")
     for row, holes in zip(rows, canvas.holes, strict=True):

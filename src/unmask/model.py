@@ -11,15 +11,16 @@ import torch
 from unmask.backbones.base import Backbone
 from unmask.backbones.toy import ToyBackbone
 from unmask.canvas import OPEN, Canvas
-from unmask.checkpoint import free_bytes, load_backbone, read_config
+from unmask.checkpoint import load_backbone, read_config
 from unmask.device import pick_device, pick_dtype
 from unmask.errors import InputError, MemoryLimitError
 from unmask.frames import Frame, frames
 from unmask.generation import Generation
 from unmask.hub import TOY, find_folder
 from unmask.loop import decode_steps
-from unmask.prompts import Prompt, as_list, pad_left, prompt_row
+from unmask.prompts import Prompt, Row, as_list, pad_left, prompt_row
 from unmask.record import Recorder
+from unmask.selection import Select
 from unmask.settings import Settings, Strategy, build_strategy
 from unmask.text import Text, toy_text
 from unmask.view import Step
@@ -51,36 +52,39 @@ class Model:
         batch: int | Literal["auto"] = "auto",
         record: bool | Literal["full"] = True,
         fused: bool = False,
+        select: Select | None = None,
         **options: Any,
     ) -> "Job":
         """What `generate` runs, checked and ready: iterate over its steps, then take its answer.
 
         A string becomes a user message if the model has a chat template, unless `raw`. `template` is text with holes
-        (`<hole:8>`) that is filled in after the prompt, or by itself if the prompt is empty. `samples` > 1 gives that many
-        answers a prompt, of which each has its own random numbers. `batch` rows are decoded at a time; "auto" starts with
-        all and halves on lack of memory, keeping what is finished. The other keywords are `Settings`.
+        (`<hole:8>`) that is filled in after the prompt, or by itself if the prompt is empty. With `samples` > 1 every prompt
+        gets that many answers, each from its own random numbers. `batch` rows are decoded at a time; "auto" starts with all
+        and halves on lack of memory, keeping what is finished. `select` is an order of your own, in place of a named one.
+        The other keywords are `Settings`.
         """
         prompts, single = as_list(prompt)
-        strategy = self.strategy(Settings.of(options))
-        if samples < 1:
-            raise InputError(f"samples={samples} must be at least 1")
-        if batch != "auto" and batch < 1:
-            raise InputError(f"batch={batch} must be at least 1, or 'auto'")
-        length = strategy.settings.length
+        for name, number in (("samples", samples), ("batch", 1 if batch == "auto" else batch)):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise InputError(f"{name}={number!r} must be a whole number of at least 1")
+        if record not in (True, False, "full"):
+            raise InputError(f"record={record!r} must be True, False or 'full'")
+        if template is not None and "length" in options:
+            raise InputError(f"length={options['length']} has no meaning beside a template, whose holes have their own lengths")
+        strategy = self.strategy(Settings.of(options), select=select)
         rows = []
         for one in prompts:
-            row = prompt_row(one, length, text=self.text, backbone=self.backbone, template=template, raw=raw)
-            strategy.counts(row.count(OPEN))  # refused now rather than in the middle of a batch
+            row = prompt_row(one, strategy.settings.length, text=self.text, backbone=self.backbone, template=template, raw=raw)
+            strategy.counts(row.tokens.count(OPEN))  # refused now rather than in the middle of a batch
             rows += [row] * samples
-        if strategy.profile.pads_left:
-            rows = pad_left(rows, self.backbone.end_ids[0])
         seeds = [(strategy.settings.seed, sample) for _ in prompts for sample in range(samples)]
         return Job(self, strategy, rows, seeds, batch=batch, record=record, fused=fused, single=single and samples == 1)
 
-    def strategy(self, settings: Settings) -> Strategy:
+    def strategy(self, settings: Settings, *, select: Select | None = None) -> Strategy:
         """The functions that these settings name, for this model."""
-        backbone = self.backbone
-        return build_strategy(settings, vocab_size=backbone.vocab_size, end_ids=backbone.end_ids, dtype=self.dtype)
+        return build_strategy(
+            settings, vocab_size=self.backbone.vocab_size, end_ids=self.backbone.end_ids, dtype=self.dtype, select=select
+        )
 
 
 class Run:
@@ -90,16 +94,17 @@ class Run:
         self,
         model: Model,
         strategy: Strategy,
-        rows: Sequence[Sequence[int]],
+        rows: Sequence[Row],
         seeds: Sequence[tuple[int, int]],
         *,
         record: bool | Literal["full"] = True,
         fused: bool = False,
     ) -> None:
-        self.model, self.strategy, self.fused = model, strategy, fused
-        self.canvas = Canvas.of(rows, seeds=seeds, device=model.backbone.device)
+        self.model, self.strategy, self.rows, self.fused = model, strategy, rows, fused
+        self.canvas = Canvas.of([row.tokens for row in rows], seeds=seeds, device=model.backbone.device)
         self.counts = [strategy.counts(holes) for holes in self.canvas.holes]
-        meta = {"model": model.name, "dtype": str(model.dtype)[6:], **asdict(strategy.settings)}
+        self.settings = asdict(strategy.settings)
+        meta = {"model": model.name, "dtype": str(model.dtype)[6:], **self.settings, "steps": self.steps}
         detail = "full" if record == "full" else "reveals"
         self.recorder = Recorder(self.canvas, model.backbone.mask_id, detail=detail, meta=meta) if record else None
         self.last: Step | None = None
@@ -129,22 +134,24 @@ class Run:
         slots = canvas.slots[0, : canvas.holes[0]].tolist()
         start = canvas.filled(canvas.masked(backbone.mask_id))[0, : canvas.lengths[0]].tolist()
         changes = ((step.step, _changes(step, slots)) for step in self)
-        yield from frames(changes, start, slots, text=self.model.text, mask_id=backbone.mask_id, end_ids=backbone.end_ids)
+        yield from frames(
+            changes, start, first=self.rows[0].start, text=self.model.text, mask_id=backbone.mask_id, end_ids=backbone.end_ids
+        )
 
     def results(self) -> list[Generation]:
         """A Generation a row, after the last step."""
         assert self.last is not None, "iterate over the run before asking for its results"
         record = self.recorder.finish() if self.recorder is not None else None
-        ends, settings = self.model.backbone.end_ids, asdict(self.strategy.settings)
+        lines = self.canvas.filled(self.last.window).tolist()
         return [
             Generation.of(
-                line[:length], self.canvas.slots[row, :holes].tolist(), text=self.model.text, end_ids=ends, nfe=passes,
-                seconds=self.seconds, settings=settings, record=None if record is None else record.row(row),
+                lines[row][: self.canvas.lengths[row]], self.canvas.slots[row, : self.canvas.holes[row]].tolist(),
+                start=self.rows[row].start, text=self.model.text, end_ids=self.model.backbone.end_ids,
+                nfe=self.last.forwards[row], seconds=self.seconds,
+                settings={**self.settings, "length": self.canvas.holes[row], "steps": len(self.counts[row])},
+                record=None if record is None else record.row(row),
             )
-            for row, (line, length, holes, passes) in enumerate(zip(
-                self.canvas.filled(self.last.window).tolist(), self.canvas.lengths, self.canvas.holes, self.last.forwards,
-                strict=True,
-            ))
+            for row in range(len(lines))
         ]  # fmt: skip
 
 
@@ -155,7 +162,7 @@ class Job:
         self,
         model: Model,
         strategy: Strategy,
-        rows: Sequence[Sequence[int]],
+        rows: Sequence[Row],
         seeds: Sequence[tuple[int, int]],
         *,
         batch: int | Literal["auto"] = "auto",
@@ -175,22 +182,30 @@ class Job:
     def __iter__(self) -> Iterator[Step]:
         size = len(self.rows) if self.batch == "auto" else self.batch
         while len(self.results) < len(self.rows):
-            part = slice(len(self.results), len(self.results) + size)
+            run = self.run(size)
             try:
-                run = Run(self.model, self.strategy, self.rows[part], self.seeds[part], record=self.record, fused=self.fused)
                 yield from run
                 self.results += run.results()
+                continue
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not _out_of_memory(error):
                     raise
-                if self.batch != "auto" or size == 1:
-                    raise MemoryLimitError(self._too_large(self.rows[part])) from None
-                size = max(1, len(self.rows[part]) // 2)
-                if self.model.backbone.device.type == "cuda":
-                    torch.cuda.empty_cache()
+            rows = len(run.rows)
+            if self.batch != "auto" or rows == 1:
+                raise MemoryLimitError(self._too_large(run.rows))
+            del run
+            size = rows // 2
+            if self.model.backbone.device.type == "cuda":
+                torch.cuda.empty_cache()
 
-    def _too_large(self, rows: Sequence[Sequence[int]]) -> str:
-        longest, size = max(len(row) for row in rows), len(rows)
+    def run(self, size: int) -> Run:
+        """The next `size` rows, ready to be decoded."""
+        part = slice(len(self.results), len(self.results) + size)
+        rows = pad_left(self.rows[part], self.model.backbone.end_ids[0]) if self.strategy.profile.pads_left else self.rows[part]
+        return Run(self.model, self.strategy, rows, self.seeds[part], record=self.record, fused=self.fused)
+
+    def _too_large(self, rows: Sequence[Row]) -> str:
+        longest, size = max(len(row.tokens) for row in rows), len(rows)
         fix = f"use batch={size // 2}, or batch='auto'" if size > 1 else "use a shorter window or a smaller dtype"
         return f"out of memory decoding {size} rows of up to {longest} tokens on {self.model.backbone.device}; {fix}"
 
@@ -210,27 +225,31 @@ def load(
     """
     name = str(name)
     place = pick_device(device)
+    kind = pick_dtype(dtype, place)
     if name == TOY:
-        pick_dtype(dtype, place, 0, None)
+        for option, value in (
+            ("dtype", None if kind == torch.float32 else dtype),
+            ("revision", revision),
+            ("context", context),
+        ):
+            if value is not None:
+                raise InputError(f"{option}={value!r} has no meaning for the toy, which has no weights; leave it out")
         return Model(TOY, ToyBackbone(device=place), toy_text(), torch.float32)
     folder = find_folder(name, revision=revision)
     text = Text.load(folder)
-    family, config = read_config(folder, text.specials)
-    parameters = sum(torch.Size(weight.shape).numel() for weight in family.weights(config))
-    kind = pick_dtype(dtype, place, parameters, free_bytes(place))
-    backbone = load_backbone(
-        folder, device=place, dtype=kind, specials=text.specials, tokens=min(text.size, config.vocab_size), context=context
-    )
+    backbone = load_backbone(folder, device=place, dtype=kind, specials=text.specials, tokens=text.size, context=context)
     return Model(name, backbone, text, kind)
 
 
-def load_text(name: str, *, revision: str | None = None) -> tuple[Text, tuple[int, ...]]:
-    """A model's text and end tokens, without its weights."""
+def load_text(name: str, *, revision: str | None = None) -> tuple[Text, tuple[int, ...], int]:
+    """A model's text, end tokens and mask token, without its weights."""
     if name == TOY:
-        return toy_text(), ToyBackbone().end_ids
-    folder = find_folder(name, revision=revision)
+        toy = ToyBackbone()
+        return toy_text(), toy.end_ids, toy.mask_id
+    folder = find_folder(name, revision=revision, weights=False)
     text = Text.load(folder)
-    return text, read_config(folder, text.specials)[1].end_ids
+    config = read_config(folder, text.specials)[1]
+    return text, config.end_ids, config.mask_id
 
 
 def _changes(step: Step, slots: list[int]) -> dict[int, int]:
@@ -242,4 +261,4 @@ def _changes(step: Step, slots: list[int]) -> dict[int, int]:
 def _out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return any(words in str(error).lower() for words in ("can't allocate memory", "not enough memory"))
+    return any(words in str(error).lower() for words in ("can't allocate memory", "not enough memory", "out of memory"))

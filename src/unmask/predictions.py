@@ -17,6 +17,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from unmask.errors import RuleError
+
 KEEP_BYTES = 8 * 2**20
 """A canvas row's float32 logits are kept for the step if they fit in this; else they are computed again when asked for."""
 CHUNK_BYTES = 64 * 2**20
@@ -145,6 +147,7 @@ class Predictions:
         self.end_ids = tuple(end_ids)
         self.banned = banned
         self.previous = previous
+        self._over = False
         self._kept: dict[int, Tensor] = {}
 
     def over(self, asked: Bool[Tensor, "B L"]) -> "Predictions":
@@ -191,6 +194,8 @@ class Predictions:
     def divergence(self) -> Float[Tensor, "B L"]:
         """KL(p_d || p_{d-1}) against the step before, in float64; infinite at step 1."""
         before = self.previous
+        if self._over:
+            raise RuleError("the divergence was not asked for during its step, and the step before it is gone; ask for it then")
         if before is None:
             return torch.full(self.asked.shape, torch.inf, dtype=torch.float64, device=self.asked.device)
 
@@ -202,7 +207,7 @@ class Predictions:
 
     def forget(self) -> None:
         """Let go of what the next step has no use for: its own logits and the step before it."""
-        self.previous = None
+        self.previous, self._over = None, True
         self._kept.clear()
 
     def map_logits(self, reduce: RowFunction, where: Bool[Tensor, "B L"], fill: float = 0.0) -> Tensor:

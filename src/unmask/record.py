@@ -121,12 +121,8 @@ class Record:
         from safetensors.numpy import save_file
 
         columns = {name: np.ascontiguousarray(column) for name, column in self.columns.items()}
-        header = {
-            "unmask_record": str(VERSION),
-            "mask_id": str(self.mask_id),
-            "meta": json.dumps(dict(self.meta)),
-            "crc32": str(_checksum(columns)),
-        }
+        header = {"unmask_record": str(VERSION), "mask_id": str(self.mask_id), "meta": json.dumps(dict(self.meta))}
+        header["crc32"] = str(_checksum(columns, header))
         with whole(path) as part:
             save_file(columns, part, metadata=header)
 
@@ -147,10 +143,13 @@ class Record:
         if header.get("unmask_record") != str(VERSION):
             found = header.get("unmask_record", "none")
             raise RecordError(f"{path} has record version {found}, this unmask reads {VERSION}; record the decode again")
-        if header.get("crc32") != str(_checksum(columns)):
-            raise RecordError(f"{path} is damaged: its checksum does not match its columns; record the decode again")
+        if header.pop("crc32", None) != str(_checksum(columns, header)):
+            raise RecordError(f"{path} is damaged: its checksum does not match its content; record the decode again")
         _check_columns(path, columns)
-        return Record(columns, int(header["mask_id"]), json.loads(header["meta"]))
+        try:
+            return Record(columns, int(header["mask_id"]), json.loads(header["meta"]))
+        except (KeyError, ValueError) as error:
+            raise RecordError(f"{path} has a damaged header ({error}); record the decode again") from None
 
 
 class Recorder:
@@ -221,8 +220,8 @@ def _number(value: Any) -> int | float | None:
     return None if math.isnan(number) else number  # JSON has no NaN
 
 
-def _checksum(columns: Mapping[str, Array]) -> int:
-    total = 0
+def _checksum(columns: Mapping[str, Array], header: Mapping[str, str]) -> int:
+    total = zlib.crc32(json.dumps(dict(header), sort_keys=True).encode())
     for name in sorted(columns):
         total = zlib.crc32(np.ascontiguousarray(columns[name]).tobytes(), zlib.crc32(name.encode(), total))
     return total
@@ -240,5 +239,9 @@ def _check_columns(path: Path, columns: Mapping[str, Array]) -> None:
     fits = lengths.sum() == len(columns["tokens"]) and columns["holes"].sum() == len(columns["slots"])
     if not fits or len(lengths) != len(columns["holes"]) or (columns["row"] >= len(lengths)).any():
         raise RecordError(f"{path}: the canvas and the events do not fit together; record the decode again")
+    if "map_top1" in columns and len(columns["map_top1"]) != columns["masked"].sum():
+        raise RecordError(f"{path}: column 'map_top1' does not fit the steps; record the decode again")
+    if (columns["slots"] >= np.repeat(lengths, columns["holes"])).any():
+        raise RecordError(f"{path}: an open slot lies outside its row; record the decode again")
     if (columns["position"] >= lengths[columns["row"]]).any():
         raise RecordError(f"{path}: an event lies outside its row; record the decode again")

@@ -1,7 +1,7 @@
 """Orders, EOS policies and schedules by name: the only place where a rule's name is looked up.
 
-A rule is written as a name with arguments: `anneal:3`, `klass:0.6,0.015`. A further order is a function, anywhere, and a line
-in ORDERS.
+A rule is written as a name with arguments: `anneal:3`, `klass:0.6,0.015`. A further one is a function, anywhere, and a line in
+one of the tables.
 """
 
 import json
@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from unmask.adaptive import above, by_factor, entropy_bounded, origin, self_planned, stable
-from unmask.counts import Schedule, all_at_the_end, dream_counts, linear_counts, one_by_one, progressive_counts
+from unmask.counts import Schedule, dream_counts, linear_counts, progressive_counts
 from unmask.errors import InputError, unknown
 from unmask.pick import Pick
-from unmask.ranking import Rank, eos_annealed, eos_penalized, eos_suppressed, raw
+from unmask.ranking import ANNEAL_RULES, Rank, eos_annealed, eos_penalized, eos_suppressed, raw
 from unmask.scores import (
     Score,
     near_known,
@@ -27,13 +28,10 @@ from unmask.scores import (
 )
 from unmask.selection import Select, top_by, uniform
 
-SAME_ORDER = {"low_confidence": "top1", "maskgit_plus": "top1", "topk_margin": "margin"}
-"""What LLaDA's and Dream's programs call our orders."""
-
 
 @dataclass(frozen=True)
 class Context:
-    """What a named rule may depend on."""
+    """What an order may depend on beside its arguments."""
 
     rank: Rank
     pick: Pick
@@ -41,130 +39,120 @@ class Context:
     order_temperature: float
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One line of ORDERS."""
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """One line of a table: what `build` is called with besides a context is in `arguments`."""
 
     summary: str
-    build: Callable[[list[str], Context], Select]
-    arguments: str = ""
+    build: Callable[..., Any]
+    arguments: Mapping[str, float] | None = None
+    """Numbers with their defaults, in the order in which they are written."""
+    words: tuple[str, ...] = ()
+    """One of these words may be given as well; the first is the default. It is passed as `word`."""
+    file: bool = False
+    """A path comes first. It is passed as `file`."""
+
+    def usage(self, name: str) -> str:
+        """How it is written."""
+        parts = ["FILE"] if self.file else []
+        parts += [f"{value:g}" for value in (self.arguments or {}).values()]
+        parts += ["|".join(self.words)] if self.words else []
+        return f"{name}:{','.join(parts)}" if parts else name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order(Named):
+    """An order: `build(context, ...)` makes a Select."""
+
     adaptive: bool = False
-    schedule: Schedule = one_by_one
-    """The default schedule of an adaptive rule."""
+    """It decides itself how many slots to reveal."""
+    keeps_own_counts: bool = False
+    """It also decides how few, so that no schedule or block can be set."""
+    ranked: bool = True
+    """An EOS policy acts on it."""
+    scored: bool = False
+    """It takes the highest score, which an order temperature can perturb."""
 
 
-def _numbers(name: str, values: list[str], *defaults: float) -> list[float]:
-    """Numeric arguments with defaults; too many or not a number is refused."""
-    if len(values) > len(defaults):
-        raise InputError(f"{name!r} takes at most {len(defaults)} numbers, not {len(values)}: {','.join(values)}")
-    try:
-        given = [float(value) for value in values]
-    except ValueError:
-        raise InputError(f"{name!r} takes numbers, not {','.join(values)!r}") from None
-    if not all(abs(number) < float("inf") for number in given):
-        raise InputError(f"{name!r} takes finite numbers, not {','.join(values)!r}")
-    return [*given, *defaults[len(given) :]]
+def by_score(summary: str, score: Callable[..., Score], **options: Any) -> Order:
+    """A line for an order that reveals the highest score; `score(context, ...)` makes the score from the arguments."""
+
+    def build(context: Context, **arguments: Any) -> Select:
+        made = score(context, **arguments)
+        noisy = perturbed(made, context.order_temperature) if context.order_temperature else made
+        return top_by(noisy, rank=context.rank)
+
+    return Order(summary=summary, build=build, scored=True, **options)
 
 
-def _by(score: Score) -> Callable[[list[str], Context], Select]:
-    def build(values: list[str], context: Context) -> Select:
-        _numbers("order", values)
-        return top_by(_noisy(score, context), rank=context.rank)
-
-    return build
+def _pc(context: Context, file: str, decay: float, cap: float) -> Score:
+    return position_and_content(token_frequencies(read_token_counts(file), context.vocab_size), decay=decay, cap=cap)
 
 
-def _noisy(score: Score, context: Context) -> Score:
-    return perturbed(score, context.order_temperature) if context.order_temperature else score
-
-
-def _conv(values: list[str], context: Context) -> Select:
-    width, slope = _numbers("conv", values, 5, 1.0)
-    return top_by(_noisy(near_known(top1_probability, width=int(width), slope=slope), context), rank=context.rank)
-
-
-def _pc(values: list[str], context: Context) -> Select:
-    if not values:
-        raise InputError("order 'pc' needs a file of token counts: pc:FILE[,decay[,cap]], a JSON object from id to count")
-    decay, cap = _numbers("pc", values[1:], 0.25, 10.0)
-    frequencies = token_frequencies(read_token_counts(values[0]), context.vocab_size)
-    return top_by(_noisy(position_and_content(frequencies, decay=decay, cap=cap), context), rank=context.rank)
-
-
-def read_token_counts(path: str | Path) -> dict[int, int]:
-    """Token counts from a JSON object {"id": count}, or PC-Sampler's own file with `p_baseline_dict`."""
-    try:
-        raw_counts = json.loads(Path(path).read_text(encoding="utf-8"))
-        raw_counts = raw_counts.get("p_baseline_dict", raw_counts)
-        return {int(token): int(count) for token, count in raw_counts.items()}
-    except OSError as error:
-        raise InputError(f"token counts {path} cannot be read: {error.strerror}") from None
-    except (ValueError, AttributeError, TypeError):
-        raise InputError(f'{path} is not a JSON object from token id to count, like {{"17": 4}}') from None
-
-
-ORDERS: Mapping[str, Rule] = {
-    "top1": Rule("highest probability of the likeliest token", _by(top1_probability)),
-    "margin": Rule("largest gap between the two likeliest tokens", _by(probability_margin)),
-    "entropy": Rule("lowest entropy", _by(negative_entropy)),
-    "random": Rule("uniformly at random (ancestral)", lambda values, context: uniform()),
-    "conv": Rule("convolutional decoding: top1 near known text", _conv, "width,slope"),
-    "pc": Rule("PC-Sampler: position and rarity", _pc, "FILE,decay,cap"),
-    "threshold": Rule(
-        "Fast-dLLM: all above a probability",
-        lambda v, c: above(_numbers("threshold", v, 0.9)[0], rank=c.rank), "p", True,
+ORDERS: Mapping[str, Order] = {
+    "top1": by_score("highest probability of the likeliest token", lambda c: top1_probability),
+    "margin": by_score("largest gap between the two likeliest tokens", lambda c: probability_margin),
+    "entropy": by_score("lowest entropy", lambda c: negative_entropy),
+    "conv": by_score(
+        "convolutional decoding: top1 near known text",
+        lambda c, width, slope: near_known(top1_probability, width=width, slope=slope),
+        arguments={"width": 5, "slope": 1.0},
     ),
-    "factor": Rule(
-        "Fast-dLLM: the n-th while p >= 1 - f/(n+1)",
-        lambda v, c: by_factor(_numbers("factor", v, 1.0)[0], rank=c.rank), "f", True,
+    "pc": by_score(
+        "PC-Sampler: position and rarity, from a file of token counts", _pc, file=True, arguments={"decay": 0.25, "cap": 10.0}
     ),
-    "eb": Rule("EB-sampler: entropy budget", lambda v, c: entropy_bounded(*_numbers("eb", v, 0.1), rank=c.rank), "gamma", True),
-    "klass": Rule(
-        "KLASS: sure and no longer moving", lambda v, c: stable(*_numbers("klass", v, 0.9, 0.01), rank=c.rank), "p,kl", True
+    "random": Order(summary="uniformly at random (ancestral)", build=lambda c: uniform(), ranked=False),
+    "threshold": Order(
+        summary="adaptive, Fast-dLLM: all that reach a probability",
+        build=lambda c, p: above(p, rank=c.rank), arguments={"p": 0.9}, adaptive=True,
     ),
-    "p2": Rule("P2 self-planning, may mask again", lambda v, c: self_planned(c.pick), "", True, all_at_the_end),
-    "origin": Rule("Dream's origin: each with probability 1 - s/t", lambda v, c: origin(), "", True, all_at_the_end),
+    "factor": Order(
+        summary="adaptive, Fast-dLLM: the n-th while p >= 1 - f/(n+1)",
+        build=lambda c, f: by_factor(f, rank=c.rank), arguments={"f": 1.0}, adaptive=True,
+    ),
+    "eb": Order(
+        summary="adaptive, EB-sampler: a budget of entropy a step",
+        build=lambda c, gamma: entropy_bounded(gamma, rank=c.rank), arguments={"gamma": 0.1}, adaptive=True,
+    ),
+    "klass": Order(
+        summary="adaptive, KLASS: sure (p) and no longer moving (kl)",
+        build=lambda c, p, kl: stable(p, kl, rank=c.rank), arguments={"p": 0.9, "kl": 0.01}, adaptive=True,
+    ),
+    "p2": Order(
+        summary="P2 self-planning: may mask a token again",
+        build=lambda c: self_planned(c.pick), adaptive=True, keeps_own_counts=True, ranked=False,
+    ),
+    "origin": Order(
+        summary="Dream's origin: each slot with probability 1 - s/t",
+        build=lambda c: origin(), adaptive=True, keeps_own_counts=True, ranked=False,
+    ),
 }  # fmt: skip
-"""Every order that has a name. A further one is a function and a line here."""
+SAME_ORDER = {"low_confidence": "top1", "maskgit_plus": "top1", "topk_margin": "margin"}
+"""What LLaDA's and Dream's programs call our orders."""
 
-
-@dataclass(frozen=True)
-class NamedSchedule:
-    """One line of SCHEDULES."""
-
-    summary: str
-    build: Callable[[list[str]], Schedule]
-    arguments: str = ""
-
-
-def _linear(values: list[str]) -> Schedule:
-    _numbers("linear", values)
-    return linear_counts
-
-
-def _progressive(values: list[str]) -> Schedule:
-    floor, power = _numbers("progressive", values, -1.0, 1.0)
-    if values and not floor.is_integer():
-        raise InputError(f"progressive:{values[0]}: the floor is a whole number of tokens")
-    return partial(progressive_counts, floor=int(floor) if values else None, power=power)
-
-
-def _dream(values: list[str]) -> Schedule:
-    return partial(dream_counts, eps=_numbers("dream", values, 1e-3)[0])
-
-
-SCHEDULES: Mapping[str, NamedSchedule] = {
-    "linear": NamedSchedule("the same number at every step, the remainder first", _linear),
-    "progressive": NamedSchedule(
-        "few at first, more later; floor to every step (the paper's w and v)", _progressive, "floor,power"
+EOS: Mapping[str, Named] = {
+    "none": Named(summary="rank by the raw predictions", build=lambda: raw),
+    "anneal": Named(
+        summary="divide the EOS logit by a temperature that falls from this to 1",
+        build=lambda start, word: eos_annealed(start=start, rule=word), arguments={"start": 3.0}, words=ANNEAL_RULES,
     ),
-    "dream": NamedSchedule("Dream's truncated counts", _dream, "eps"),
-}
-EOS = {
-    "none": "rank by the raw predictions",
-    "anneal": "scale the EOS logit by a temperature that falls to 1: anneal:start,rule with damp, divide or power",
-    "suppress": "rank as if end tokens could not occur",
-    "penalty": "subtract from the EOS logit, fading: penalty:strength",
+    "suppress": Named(summary="rank as if end tokens could not occur", build=eos_suppressed),
+    "penalty": Named(
+        summary="subtract from the EOS logit, fading with the steps",
+        build=eos_penalized, arguments={"penalty": 3.0},
+    ),
+}  # fmt: skip
+
+SCHEDULES: Mapping[str, Named] = {
+    "linear": Named(summary="the same number at every step, the remainder first", build=lambda: linear_counts),
+    "progressive": Named(
+        summary="few at first, more later: at least floor (0: as fits), growing with step**power",
+        build=lambda floor, power: partial(progressive_counts, floor=floor or None, power=power),
+        arguments={"floor": 0, "power": 1.0},
+    ),
+    "dream": Named(
+        summary="Dream's truncated counts", build=lambda eps: partial(dream_counts, eps=eps), arguments={"eps": 1e-3}
+    ),
 }
 
 
@@ -178,31 +166,77 @@ def split(text: str) -> tuple[str, list[str]]:
     return name, [part.strip() for part in rest.split(",")] if rest else []
 
 
-def rule_of(order: str) -> Rule:
-    """The rule that an order names."""
-    name, _ = split(order)
+def order_of(text: str) -> tuple[str, Order]:
+    """The order that a text names, under our own name for it."""
+    name, _, rest = text.partition(":")
+    name = SAME_ORDER.get(name, name)
     if name not in ORDERS:
         raise unknown("order", name, ORDERS)
-    return ORDERS[name]
+    return (f"{name}:{rest}" if rest else name), ORDERS[name]
+
+
+def build_order(text: str, context: Context) -> Select:
+    """The Select that an order's text stands for."""
+    select: Select = _build("order", text, ORDERS, context)
+    return select
 
 
 def build_eos(text: str) -> Rank:
-    """The EOS policy that a setting names."""
-    name, values = split(text)
-    if name not in EOS:
-        raise unknown("EOS policy", name, EOS)
-    if name == "anneal":
-        rule = values.pop() if len(values) == 2 else "damp"
-        return eos_annealed(start=_numbers("anneal", values, 3.0)[0], rule=rule)
-    if name == "penalty":
-        return eos_penalized(_numbers("penalty", values, 3.0)[0])
-    _numbers(name, values)
-    return eos_suppressed() if name == "suppress" else raw
+    """The EOS policy that a text stands for."""
+    rank: Rank = _build("EOS policy", text, EOS)
+    return rank
 
 
 def build_schedule(text: str) -> Schedule:
-    """The schedule that a setting names."""
+    """The schedule that a text stands for."""
+    schedule: Schedule = _build("schedule", text, SCHEDULES)
+    return schedule
+
+
+def _build(kind: str, text: str, table: Mapping[str, Named], *context: Context) -> Any:
+    """Look a name up and call its `build` with the arguments in the text; whatever does not fit is refused."""
     name, values = split(text)
-    if name not in SCHEDULES:
-        raise unknown("schedule", name, SCHEDULES)
-    return SCHEDULES[name].build(values)
+    if name not in table:
+        raise unknown(kind, name, table)
+    line = table[name]
+    defaults = dict(line.arguments or {})
+    given: dict[str, Any] = {}
+    if line.file:
+        if not values:
+            raise InputError(f"{kind} {name!r} needs a file; write {line.usage(name)}")
+        given["file"] = values.pop(0)
+    if line.words:
+        words = [value for value in values if not _is_number(value)]
+        for word in words:
+            if word not in line.words:
+                raise unknown(f"rule of {kind} {name!r},", word, line.words)
+        given["word"] = words[0] if words else line.words[0]
+        values = [value for value in values if _is_number(value)]
+    if len(values) > len(defaults) or not all(_is_number(value) for value in values):
+        wants = f"takes no arguments; write {name}" if line.usage(name) == name else f"is written {line.usage(name)}"
+        raise InputError(f"{kind} {text!r}: {name} {wants}")
+    for (argument, default), value in zip(defaults.items(), values, strict=False):
+        number = float(value)
+        if isinstance(default, int) and not number.is_integer():
+            raise InputError(f"{kind} {text!r}: {argument}={value} must be a whole number")
+        defaults[argument] = int(number) if isinstance(default, int) else number
+    return line.build(*context, **given, **defaults)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return abs(float(text)) < float("inf")
+    except ValueError:
+        return False
+
+
+def read_token_counts(path: str | Path) -> dict[int, int]:
+    """Token counts from a JSON object {"id": count}, or PC-Sampler's own file with `p_baseline_dict`."""
+    try:
+        counts = json.loads(Path(path).read_text(encoding="utf-8"))
+        counts = counts.get("p_baseline_dict", counts)
+        return {int(token): int(count) for token, count in counts.items()}
+    except OSError as error:
+        raise InputError(f"token counts {path} cannot be read: {error.strerror}") from None
+    except (ValueError, AttributeError, TypeError, OverflowError):
+        raise InputError(f'{path} is not a JSON object from token id to count, like {{"17": 4}}') from None

@@ -51,8 +51,8 @@ def perturbed(score: Score, temperature: float) -> Score:
 
 def near_known(score: Score, *, width: int, slope: float = 1.0) -> Score:
     """Convolutional decoding: the score times tanh(slope * tokens known among the `width` positions around the slot)."""
-    if width < 1:
-        raise InputError(f"width={width} must be at least 1")
+    if width < 1 or not slope > 0:
+        raise InputError(f"width={width} must be at least 1 and slope={slope} above 0")
     reach = width // 2  # an even width is made odd
 
     def weighted(view: View, stats: Stats) -> Float[Tensor, "B L"]:

@@ -42,7 +42,7 @@ class Text:
         folder = Path(folder)
         config: dict[str, Any] = {}
         if (folder / "tokenizer_config.json").is_file():
-            config = read_json(folder / "tokenizer_config.json", "")
+            config = read_json(folder / "tokenizer_config.json")
         if (folder / "tokenizer.json").is_file():
             try:
                 tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -143,7 +143,7 @@ def _chat_template(folder: Path, config: Mapping[str, Any]) -> str | None:
         return (folder / "chat_template.jinja").read_text(encoding="utf-8")
     template = config.get("chat_template")
     if template is None and (folder / "chat_template.json").is_file():
-        template = read_json(folder / "chat_template.json", "").get("chat_template")
+        template = read_json(folder / "chat_template.json").get("chat_template")
     if isinstance(template, list):  # several by name
         template = next((entry["template"] for entry in template if entry.get("name") == "default"), None)
     return template if isinstance(template, str) else None
@@ -166,7 +166,7 @@ def _byte_pairs(folder: Path, config: Mapping[str, Any]) -> Tokenizer:
     tokenizer.decoder = decoders.ByteLevel()
     added = {int(index): entry for index, entry in config.get("added_tokens_decoder", {}).items()}
     if (folder / "added_tokens.json").is_file():
-        for content, index in read_json(folder / "added_tokens.json", "").items():
+        for content, index in read_json(folder / "added_tokens.json").items():
             added.setdefault(index, {"content": content, "special": True})
     for index, entry in sorted(added.items()):
         token = AddedToken(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from unmask.backbones.transformer import TransformerConfig
@@ -31,6 +32,10 @@ class Family:
     """Our part -> published name; `{i}` is the layer. See `weights` for the parts."""
     published: Mapping[str, str] = field(default_factory=dict)
     """Hub id -> a word about it, for `unmask models`."""
+
+    def parameters(self, config: TransformerConfig) -> int:
+        """How many numbers a checkpoint holds."""
+        return sum(prod(weight.shape) for weight in self.weights(config))
 
     def weights(self, config: TransformerConfig) -> Iterator[Weight]:
         """Every tensor that a checkpoint of this family must hold, and where it goes."""

@@ -20,7 +20,6 @@ app = typer.Typer(
     name="unmask",
     help="Decode masked diffusion language models (LLaDA, Dream) in the order that works.\n\n"
     "Example: unmask generate 'What do you know?' --length 96 --show-steps",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -37,12 +36,17 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version.")) -> None:
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
     """Decode masked diffusion language models (LLaDA, Dream) in the order that works.
 
     Example: unmask generate 'What do you know?' --length 96 --show-steps
     """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command()
@@ -81,9 +85,11 @@ def main() -> None:
 
 def _given(option: Any) -> str:
     """The value that a refused option was given, which the library leaves out of its message."""
-    for name, value in zip(sys.argv, sys.argv[1:], strict=False):
-        if name in getattr(option, "opts", ()):
-            return f"; it was {value!r}"
+    names = getattr(option, "opts", ())
+    for word, following in zip(sys.argv, [*sys.argv[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if name in names:
+            return f"; it was {value if equals else following!r}"
     return ""
 
 

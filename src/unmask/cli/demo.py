@@ -37,12 +37,10 @@ def run_demo(picture: Path | None = None) -> None:
             for frame in run.frames():
                 watch.show(frame, run.steps)
                 frames.append(frame)
-        if watch.live is None:
-            console.print(painted(frames[-1].pieces, frames[-1].revealed_at, run.steps))
         shown.append((title, frames, run.steps))
         results.append(run.results()[0])
         done = results[-1]
-        console.print(f"{done.nfe} passes, {done.effective_tokens} tokens before the end: {done.text}\n", markup=False)
+        console.print(f"{done.nfe} passes, {done.effective_tokens} tokens of text: {done.text}\n", markup=False)
     lost = results[1].effective_tokens - results[0].effective_tokens
     console.print(
         f"Ranked by raw confidence, end-of-sequence tokens were taken first, from the end of the window, and {lost} tokens\n"

@@ -36,23 +36,26 @@ def rules(as_json: Json = False) -> None:
     Example: unmask rules
     """
     from unmask.profiles import PROFILES
-    from unmask.rules import EOS, ORDERS, SCHEDULES
+    from unmask.rules import EOS, ORDERS, SAME_ORDER, SCHEDULES
 
-    tables = {
-        "order": {name + (f":{rule.arguments}" if rule.arguments else ""): rule.summary for name, rule in ORDERS.items()},
-        "eos": EOS,
-        "schedule": {
-            name + (f":{schedule.arguments}" if schedule.arguments else ""): schedule.summary
-            for name, schedule in SCHEDULES.items()
-        },
-        "profile": {name: profile.summary for name, profile in PROFILES.items()},
+    tables: dict[str, dict[str, dict[str, Any]]] = {
+        kind: {
+            name: {"usage": line.usage(name), "arguments": dict(line.arguments or {}), "summary": line.summary}
+            for name, line in table.items()
+        }
+        for kind, table in (("order", ORDERS), ("eos", EOS), ("schedule", SCHEDULES))
+    }
+    tables["profile"] = {
+        name: {"usage": name, "arguments": {}, "summary": profile.summary} for name, profile in PROFILES.items()
     }
     if as_json:
         print(json.dumps(tables))
         return
     for kind, lines in tables.items():
-        _table([f"--{kind}", ""], [[name, about] for name, about in lines.items()])
+        rows = [[str(line["usage"]), str(line["summary"])] for line in lines.values()]
+        _table([f"--{kind}", "(arguments with their defaults)"], rows)
         print()
+    print("Understood as well: " + ", ".join(f"{theirs} for {ours}" for theirs, ours in SAME_ORDER.items()) + ".")
 
 
 def doctor(as_json: Json = False) -> None:
@@ -65,7 +68,7 @@ def doctor(as_json: Json = False) -> None:
         print(json.dumps(report))
         return
     print("versions  " + ", ".join(f"{name} {version}" for name, version in report["versions"].items()))
-    print(f"system    {report['system']}; {report['threads']} threads")
+    print(f"system    {report['system']}; {report['threads']} thread(s)")
     for device in report["devices"]:
         free = "unknown" if device["free_gib"] is None else f"{device['free_gib']:.1f} GiB"
         print(f"device    {device['name']}: {free} free; dtypes {', '.join(device['dtypes'])}; {device['note']}")

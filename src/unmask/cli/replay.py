@@ -32,7 +32,17 @@ def replay(
         for line in loaded.json_lines():
             print(line)
         return
-    text, end_ids = load_text(model or str(loaded.meta.get("model", "toy")))
+    name = model or loaded.meta.get("model")
+    if not isinstance(name, str):
+        raise InputError(f"{record} does not say which model made it; name it with --model")
+    try:
+        text, end_ids, mask_id = load_text(name)
+    except InputError as error:
+        raise InputError(f"{error}; or name the model of this record with --model") from None
+    if mask_id != loaded.mask_id:
+        raise InputError(
+            f"{record} was made with mask token {loaded.mask_id}, but {name} has {mask_id}; name its model with --model"
+        )
     with Watch() as watch:
         for frame in frames_of(loaded, text, end_ids):
             watch.show(frame, loaded.steps)

@@ -83,7 +83,7 @@ class Watch(AbstractContextManager["Watch"]):
         if self.live is not None:
             unbroken = [text.replace(" ", "\u00a0") for text in frame.pieces]  # lines break anywhere, so that nothing jumps
             body = painted(unbroken, frame.revealed_at, last, fresh=frame.step)
-            self.live.update(Line(f"step {frame.step}/{last}\n", style="bold").append_text(body), refresh=True)
+            self.live.update(Line().append(f"step {frame.step}/{last}\n", style="bold").append_text(body), refresh=True)
         elif frame.step % self.every == 0 or frame.step in (1, last):
             text = "".join(piece(part) for part in frame.pieces)
             self.console.print(f"step {frame.step:>{len(str(last))}}/{last}  {text}", markup=False, soft_wrap=True)
