@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unmask.adaptive import above, by_factor, entropy_bounded, origin, self_planned, stable
+    from unmask.adaptive import above, at_least, by_factor, entropy_bounded, origin, self_planned, stable
     from unmask.backbones.base import Backbone
     from unmask.backbones.toy import ToyBackbone
     from unmask.canvas import OPEN, Canvas
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from unmask.generation import Generation
     from unmask.loop import Decoded, decode, decode_steps
     from unmask.model import Model, load
-    from unmask.pick import greedy, sampled
+    from unmask.pick import Pick, greedy, sampled
     from unmask.predictions import Stats
-    from unmask.ranking import eos_annealed, eos_penalized, eos_suppressed, raw
+    from unmask.ranking import Rank, eos_annealed, eos_penalized, eos_suppressed, raw
     from unmask.record import Record, Recorder
+    from unmask.rng import Stream
     from unmask.scores import (
+        Score,
         near_known,
         negative_entropy,
         perturbed,
@@ -30,14 +32,14 @@ if TYPE_CHECKING:
         token_frequencies,
         top1_probability,
     )
-    from unmask.selection import at_step, fixed, in_blocks, top_by, uniform
+    from unmask.selection import Select, at_step, fixed, in_blocks, top_by, uniform
     from unmask.settings import Settings
     from unmask.view import Choice, Step, View
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "unmask.adaptive": ("above", "by_factor", "entropy_bounded", "origin", "self_planned", "stable"),
+    "unmask.adaptive": ("above", "at_least", "by_factor", "entropy_bounded", "origin", "self_planned", "stable"),
     "unmask.backbones.base": ("Backbone",),
     "unmask.backbones.toy": ("ToyBackbone",),
     "unmask.canvas": ("OPEN", "Canvas"),
@@ -49,15 +51,16 @@ _HOMES = {
     "unmask.errors": ("CheckpointError", "InputError", "MemoryLimitError", "RecordError", "RuleError", "UnmaskError"),
     "unmask.generation": ("Generation",),
     "unmask.model": ("Model", "load"),
-    "unmask.pick": ("greedy", "sampled"),
+    "unmask.pick": ("Pick", "greedy", "sampled"),
     "unmask.predictions": ("Stats",),
-    "unmask.ranking": ("eos_annealed", "eos_penalized", "eos_suppressed", "raw"),
+    "unmask.ranking": ("Rank", "eos_annealed", "eos_penalized", "eos_suppressed", "raw"),
     "unmask.record": ("Record", "Recorder"),
+    "unmask.rng": ("Stream",),
     "unmask.scores": (
-        "near_known", "negative_entropy", "perturbed", "position_and_content", "probability_margin", "token_frequencies",
+        "Score",         "near_known", "negative_entropy", "perturbed", "position_and_content", "probability_margin", "token_frequencies",
         "top1_probability",
     ),
-    "unmask.selection": ("at_step", "fixed", "in_blocks", "top_by", "uniform"),
+    "unmask.selection": ("Select", "at_step", "fixed", "in_blocks", "top_by", "uniform"),
     "unmask.settings": ("Settings",),
     "unmask.view": ("Choice", "Step", "View"),
 }  # fmt: skip

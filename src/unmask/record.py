@@ -1,6 +1,6 @@
 """The record of a decode: what was revealed where, when, and how sure the model was of it.
 
-A record is one safetensors file: columns of numbers with a JSON header. It is compact (about 30 bytes a revealed token),
+A record is one safetensors file: columns of numbers with a JSON header. It is compact (36 bytes for a revealed slot),
 opens by memory map without a parser, cannot carry code, is read by every language that reads safetensors, and brings no
 dependency that the weights do not need anyway. A checksum over the columns tells a damaged file from a whole one.
 """
