@@ -126,10 +126,12 @@ def test_help_does_not_import_torch():
 def test_public_names():
     assert unmask.__all__ == [
         "__version__", "Backbone", "Canvas", "CheckpointError", "Choice", "Decoded", "Generation", "InputError",
-        "MemoryLimitError", "Model", "OPEN", "Pick", "Rank", "Record", "RecordError", "Recorder", "RuleError", "Score", "Select",
+        "MemoryLimitError", "Model", "OPEN", "Pick", "Rank", "Record", "RecordError", "Recorder", "RuleError", "Score",
+        "Select",
         "Settings", "Stats", "Step", "Stream", "ToyBackbone", "UnmaskError", "View", "above", "all_at_the_end", "at_least",
         "at_step", "block_counts", "by_factor", "decode", "decode_steps", "dream_counts", "entropy_bounded", "eos_annealed",
-        "eos_penalized", "eos_suppressed", "fixed", "greedy", "in_blocks", "linear_counts", "load", "load_backbone", "near_known",
+        "eos_penalized", "eos_suppressed", "fixed", "greedy", "in_blocks", "linear_counts", "load", "load_backbone",
+        "near_known",
         "negative_entropy", "one_by_one", "origin", "perturbed", "position_and_content", "probability_margin",
         "progressive_counts", "raw", "sampled", "self_planned", "stable", "token_frequencies", "top1_probability", "top_by",
         "uniform",

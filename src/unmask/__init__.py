@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "unmask.adaptive": ("above", "at_least", "by_factor", "entropy_bounded", "origin", "self_planned", "stable"),
+    "unmask.adaptive": (
+        "above", "at_least", "by_factor", "entropy_bounded", "origin", "self_planned", "stable",
+    ),
     "unmask.backbones.base": ("Backbone",),
     "unmask.backbones.toy": ("ToyBackbone",),
     "unmask.canvas": ("OPEN", "Canvas"),

@@ -1,4 +1,7 @@
-"""The laws that every selection rule keeps. A new rule joins by one line: a score in SCORES, another rule in EXACT or ADAPTIVE."""
+"""The laws that every selection rule keeps.
+
+A new rule joins by one line: a score in SCORES, another rule in EXACT or ADAPTIVE.
+"""
 
 import pytest
 import torch
