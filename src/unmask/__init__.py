@@ -59,8 +59,8 @@ _HOMES = {
     "unmask.record": ("Record", "Recorder"),
     "unmask.rng": ("Stream",),
     "unmask.scores": (
-        "Score",         "near_known", "negative_entropy", "perturbed", "position_and_content", "probability_margin", "token_frequencies",
-        "top1_probability",
+        "Score", "near_known", "negative_entropy", "perturbed", "position_and_content", "probability_margin",
+        "token_frequencies", "top1_probability",
     ),
     "unmask.selection": ("Select", "at_step", "fixed", "in_blocks", "top_by", "uniform"),
     "unmask.settings": ("Settings",),
