@@ -114,6 +114,19 @@ def test_a_config_that_cannot_be_built_is_refused(damaged, change, words):
         load_backbone(folder)
 
 
+@pytest.mark.parametrize("value", ["64", -1, 0, 1.5, True, [64], {}, 10**12, "x"])
+def test_every_size_in_a_config_must_be_a_whole_number(damaged, value):
+    folder, _ = damaged
+    raw = read(folder / "config.json")
+    for name in raw:
+        if isinstance(raw[name], int) and not isinstance(raw[name], bool) and name not in ("block_group_size", "pad_token_id"):
+            if value == 0 and name.endswith("_id"):
+                continue  # a token may have id 0
+            (folder / "config.json").write_text(json.dumps({**raw, name: value}))
+            with pytest.raises(InputError, match=name if value != 10**12 else "must|asks for"):
+                load_backbone(folder)
+
+
 def test_broken_json_is_refused(damaged):
     folder, _ = damaged
     (folder / "config.json").write_text("{")

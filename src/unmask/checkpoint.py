@@ -25,6 +25,7 @@ from unmask.errors import CheckpointError, InputError, MemoryLimitError
 CHUNK_BYTES = 64 * 2**20
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 HEADER_LIMIT = 100 * 2**20
+MOST_LAYERS = 1000
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,10 @@ def read_config(folder: Path, specials: Mapping[str, int]) -> tuple[Family, Tran
     kind = raw.get("model_type")
     for family in FAMILIES.values():
         if kind in family.model_types:
-            return family, family.config(raw, specials)
+            config = family.config(raw, specials)
+            if config.layers > MOST_LAYERS:
+                raise CheckpointError(f"{folder / 'config.json'} asks for {config.layers} layers; the most is {MOST_LAYERS}")
+            return family, config
     known = ", ".join(kind for family in FAMILIES.values() for kind in family.model_types)
     raise CheckpointError(f"{folder / 'config.json'}: model_type {kind!r} is not supported; supported: {known}")
 
@@ -90,7 +94,7 @@ def read_json(path: Path, why: str = "download it again") -> dict[str, Any]:
         raise CheckpointError(f"{path} does not exist; {why}")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON ({error}); download it again") from None
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} holds a {type(value).__name__}, not an object; download it again")
@@ -102,7 +106,7 @@ def read_index(folder: Path) -> dict[str, Stored]:
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         places = read_json(index).get("weight_map")
-        if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+        if not isinstance(places, dict) or not places or not all(isinstance(name, str) for name in places.values()):
             raise CheckpointError(f"{index} has no weight_map from tensor to file; download it again")
         names = sorted(set(places.values()))
     else:
@@ -133,7 +137,7 @@ def read_header(path: Path) -> dict[str, Stored]:
             header = json.loads(file.read(length))
             entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
             stored = {name: _entry(path, entry, 8 + length) for name, entry in entries.items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise CheckpointError(f"{path} has a damaged header ({error}); download it again") from None
     for name, place in stored.items():
         if place.end > size:

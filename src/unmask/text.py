@@ -58,7 +58,7 @@ class Text:
             if name.endswith("_token") and isinstance(content, str):
                 names[name] = content
         specials = {token.content: index for index, token in tokenizer.get_added_tokens_decoder().items()}
-        return Text(tokenizer, specials, names, _chat_template(folder, config), bool(config.get("add_bos_token", False)))
+        return Text(tokenizer, specials, names, _chat_template(folder, config), config.get("add_bos_token") is True)
 
     @property
     def size(self) -> int:
@@ -145,7 +145,8 @@ def _chat_template(folder: Path, config: Mapping[str, Any]) -> str | None:
     if template is None and (folder / "chat_template.json").is_file():
         template = read_json(folder / "chat_template.json").get("chat_template")
     if isinstance(template, list):  # several by name
-        template = next((entry["template"] for entry in template if entry.get("name") == "default"), None)
+        named = [entry for entry in template if isinstance(entry, dict) and entry.get("name") == "default"]
+        template = named[0].get("template") if named else None
     return template if isinstance(template, str) else None
 
 
@@ -164,11 +165,7 @@ def _byte_pairs(folder: Path, config: Mapping[str, Any]) -> Tokenizer:
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    added = {int(index): entry for index, entry in config.get("added_tokens_decoder", {}).items()}
-    if (folder / "added_tokens.json").is_file():
-        for content, index in read_json(folder / "added_tokens.json").items():
-            added.setdefault(index, {"content": content, "special": True})
-    for index, entry in sorted(added.items()):
+    for index, entry in sorted(_added_tokens(folder, config).items()):
         token = AddedToken(
             entry["content"], special=entry.get("special", True), normalized=entry.get("normalized", False),
             lstrip=entry.get("lstrip", False), rstrip=entry.get("rstrip", False), single_word=entry.get("single_word", False),
@@ -181,3 +178,17 @@ def _byte_pairs(folder: Path, config: Mapping[str, Any]) -> Tokenizer:
                 "vocab.json and tokenizer_config.json do not belong together"
             )
     return tokenizer
+
+
+def _added_tokens(folder: Path, config: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    """The added tokens by id, from tokenizer_config.json and added_tokens.json."""
+    try:
+        added = {int(index): dict(entry) for index, entry in config.get("added_tokens_decoder", {}).items()}
+        if (folder / "added_tokens.json").is_file():
+            for content, index in read_json(folder / "added_tokens.json").items():
+                added.setdefault(int(index), {"content": content, "special": True})
+        if not all(isinstance(entry["content"], str) for entry in added.values()):
+            raise TypeError("a token's content is no text")
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise CheckpointError(f"{folder}: the added tokens are not as published ({error}); download the files again") from None
+    return added

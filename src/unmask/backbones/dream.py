@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unmask.backbones.families import Family, refuse_unless, required
+from unmask.backbones.families import Family, positive_number, refuse_unless, whole_number
 from unmask.backbones.transformer import TransformerConfig
 
 LAYER = "model.layers.{i}."
@@ -14,24 +14,21 @@ TRAINED_CONTEXT = 2048
 def config(raw: Mapping[str, Any], specials: Mapping[str, int]) -> TransformerConfig:
     """Dream's config.json."""
     refuse_unless(raw, hidden_act="silu", tie_word_embeddings=False, use_sliding_window=False, rope_scaling=None)
-    size, layers, heads, kv_heads = required(
-        raw, "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"
-    )
-    vocabulary, mlp_size, mask_id = required(raw, "vocab_size", "intermediate_size", "mask_token_id")
-    fill = raw["eos_token_id"] if raw.get("eos_token_id") is not None else required(raw, "pad_token_id")[0]
-    turn_end = specials.get("<|im_end|>", 151645)
+    rows = whole_number(raw, "vocab_size")
+    fill = "pad_token_id" if raw.get("eos_token_id") is None else "eos_token_id"
+    ends = (whole_number(raw, fill, least=0), specials.get("<|im_end|>", 151645))
     return TransformerConfig(
-        vocab_size=vocabulary,
-        hidden_size=size,
-        layers=layers,
-        heads=heads,
-        kv_heads=kv_heads,
-        mlp_size=mlp_size,
-        norm_eps=raw.get("rms_norm_eps", 1e-6),
-        rope_theta=raw.get("rope_theta", 10000.0),
-        context=min(raw.get("max_position_embeddings", TRAINED_CONTEXT), TRAINED_CONTEXT),
-        mask_id=mask_id,
-        end_ids=tuple(dict.fromkeys(token for token in (fill, turn_end) if token < vocabulary)),
+        vocab_size=rows,
+        hidden_size=whole_number(raw, "hidden_size"),
+        layers=whole_number(raw, "num_hidden_layers"),
+        heads=whole_number(raw, "num_attention_heads"),
+        kv_heads=whole_number(raw, "num_key_value_heads"),
+        mlp_size=whole_number(raw, "intermediate_size"),
+        norm_eps=positive_number(raw, "rms_norm_eps", 1e-6),
+        rope_theta=positive_number(raw, "rope_theta", 10000.0),
+        context=min(whole_number(raw, "max_position_embeddings", TRAINED_CONTEXT), TRAINED_CONTEXT),
+        mask_id=whole_number(raw, "mask_token_id", least=0),
+        end_ids=tuple(dict.fromkeys(token for token in ends if token < rows)),
         qkv_bias=True,
         shifted=True,
     )

@@ -8,6 +8,9 @@ from typing import Any
 from unmask.backbones.transformer import TransformerConfig
 from unmask.errors import CheckpointError
 
+LARGEST = 10_000_000
+"""No size in a config.json is larger than this, unless it is damaged."""
+
 
 @dataclass(frozen=True)
 class Weight:
@@ -67,12 +70,24 @@ class Family:
         yield Weight(self.names["head"], "lm_head.weight", 0, (config.vocab_size, size))
 
 
-def required(config: Mapping[str, Any], *names: str) -> list[Any]:
-    """The values of these fields; a missing one is refused by name."""
-    for name in names:
-        if config.get(name) is None:
+def whole_number(config: Mapping[str, Any], name: str, default: int | None = None, *, least: int = 1) -> int:
+    """A whole number from config.json; one that is missing without a default, or out of range, is refused by name."""
+    value = config.get(name)
+    if value is None:
+        if default is None:
             raise CheckpointError(f"config.json has no {name!r}; it is needed to build the model")
-    return [config[name] for name in names]
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= LARGEST:
+        raise CheckpointError(f"config.json has {name}={value!r}; it must be a whole number between {least} and {LARGEST}")
+    return value
+
+
+def positive_number(config: Mapping[str, Any], name: str, default: float) -> float:
+    """A number above 0 from config.json, or the default where it is missing."""
+    value = default if config.get(name) is None else config[name]
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
+        raise CheckpointError(f"config.json has {name}={value!r}; it must be a number above 0")
+    return float(value)
 
 
 def refuse_unless(config: Mapping[str, Any], **expected: Any) -> None:

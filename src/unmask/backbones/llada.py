@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unmask.backbones.families import Family, refuse_unless, required
+from unmask.backbones.families import Family, positive_number, refuse_unless, whole_number
 from unmask.backbones.transformer import TransformerConfig
 
 BLOCK = "model.transformer.blocks.{i}."
@@ -15,22 +15,21 @@ def config(raw: Mapping[str, Any], specials: Mapping[str, int]) -> TransformerCo
         raw, block_type="llama", block_group_size=1, activation_type="silu", layer_norm_type="rms", rope=True, alibi=False,
         weight_tying=False, include_bias=False, attention_layer_norm=False, scale_logits=False, input_emb_norm=False,
     )  # fmt: skip
-    size, layers, heads, context = required(raw, "d_model", "n_layers", "n_heads", "max_sequence_length")
-    vocabulary, mask_id, eos_id = required(raw, "vocab_size", "mask_token_id", "eos_token_id")
-    turn_end = specials.get("<|eot_id|>", 126348)
-    rows = raw.get("embedding_size") or vocabulary
+    size, heads = whole_number(raw, "d_model"), whole_number(raw, "n_heads")
+    rows = whole_number(raw, "embedding_size", whole_number(raw, "vocab_size"))
+    ends = (whole_number(raw, "eos_token_id", least=0), specials.get("<|eot_id|>", 126348))
     return TransformerConfig(
         vocab_size=rows,
         hidden_size=size,
-        layers=layers,
+        layers=whole_number(raw, "n_layers"),
         heads=heads,
-        kv_heads=raw.get("n_kv_heads") or heads,
-        mlp_size=raw.get("mlp_hidden_size") or int(raw.get("mlp_ratio", 4) * size),
-        norm_eps=raw.get("rms_norm_eps", 1e-5),
-        rope_theta=raw.get("rope_theta", 10000.0),
-        context=context,
-        mask_id=mask_id,
-        end_ids=tuple(dict.fromkeys(token for token in (eos_id, turn_end) if token < rows)),
+        kv_heads=whole_number(raw, "n_kv_heads", heads),
+        mlp_size=whole_number(raw, "mlp_hidden_size", whole_number(raw, "mlp_ratio", 4) * size),
+        norm_eps=positive_number(raw, "rms_norm_eps", 1e-5),
+        rope_theta=positive_number(raw, "rope_theta", 10000.0),
+        context=whole_number(raw, "max_sequence_length"),
+        mask_id=whole_number(raw, "mask_token_id", least=0),
+        end_ids=tuple(dict.fromkeys(token for token in ends if token < rows)),
         qkv_bias=bool(raw.get("include_qkv_bias", False)),
     )
 
