@@ -174,7 +174,7 @@ def test_origin_reveals_with_probability_1_minus_s_over_t():
     (lambda: by_factor(0.0), "factor=0.0 must be greater than 0"),
     (lambda: entropy_bounded(-0.1), "gamma=-0.1 must be at least 0"),
     (lambda: stable(0.5, 0.1, history=3), "history=3 must be 1 or 2"),
-    (lambda: near_known(top1_probability, width=0), "width=0 must be at least 1"),
+    (lambda: near_known(top1_probability, width=0), "width=0 must lie between 1 and 1000000"),
     (lambda: token_frequencies({11: 3}, 11), "token 11 has count 3; ids must lie in 0..10"),
     (lambda: token_frequencies({}, 11), "no token was counted"),
 ])  # fmt: skip

@@ -87,6 +87,46 @@ def test_rubbish_is_refused(damaged, content, words):
         load_backbone(folder)
 
 
+def test_overlapping_repeated_and_trailing_bytes_are_refused(damaged):
+    folder, name = damaged
+    file = shard_with(folder, name)
+    content = file.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    names = [tensor for tensor in header if tensor != "__metadata__"]
+
+    def write(text, extra=b""):
+        padded = text.encode().ljust(-(-len(text.encode()) // 8) * 8)
+        file.write_bytes(len(padded).to_bytes(8, "little") + padded + content[8 + length :] + extra)
+
+    same = [tensor for tensor in names if header[tensor]["shape"] == header[names[0]]["shape"]][:2]
+    if len(same) == 2:
+        moved = {**header, same[1]: header[same[0]]}
+        write(json.dumps(moved))
+        with pytest.raises(CheckpointError, match="starts at byte"):
+            load_backbone(folder)
+    write(json.dumps(header)[:-1] + ", " + json.dumps({names[0]: header[names[0]]})[1:])
+    with pytest.raises(CheckpointError, match="a name stands twice"):
+        load_backbone(folder)
+    write(json.dumps(header), b"tail")
+    with pytest.raises(CheckpointError, match="4 bytes after its last tensor"):
+        load_backbone(folder)
+    write(json.dumps(header))
+    load_backbone(folder)
+
+
+def test_end_tokens_must_exist_and_differ_from_the_mask(damaged):
+    folder, _ = damaged
+    raw = read(folder / "config.json")
+    for change, words in (
+        ({"eos_token_id": 5000}, "special token 5000 lies outside"),
+        ({"eos_token_id": 190}, "both the mask and"),
+    ):
+        (folder / "config.json").write_text(json.dumps({**raw, **change}))
+        with pytest.raises(CheckpointError, match=f"config.json: .*{words}"):
+            load_backbone(folder)
+
+
 def test_missing_shard_is_named(damaged):
     folder, name = damaged
     shard_with(folder, name).unlink()

@@ -143,6 +143,17 @@ def test_record_and_replay(tmp_path):
     (["generate", "--messages", "nowhere.json"], "nowhere.json cannot be read"),
     (["generate", "Hi", "--sede", "1"], "--sede"),
     (["generat", "Hi"], "generat"),
+    (["generate", "Hi", "--template", "<hole:" + "9" * 5000 + ">"], "between 1 and"),
+    (["generate", "Hi", "--batch", "9" * 5000], "must be a number, or auto"),
+    (["generate", "Hi", "--model", "a b/c d"], "no folder here and no hub id"),
+    (["generate", "Hi", "--model", "~nosuchuser/x"], "no folder here and no hub id"),
+    (["generate", "Hi", "--order", "conv:1e300"], "width="),
+    (["generate", "Hi", "--schedule", "progressive:0,-1"], "power=-1"),
+    (["generate", "Hi", "--schedule", "dream:5"], "eps=5.0 must lie between 0 and 1"),
+    (["generate", "Hi", "--temperature", "1e39"], "temperature=1e+39"),
+    (["generate", "Hi\x1b[31m", "--model", "x\x1b[31m"], "\\x1b[31m"),
+    (["generate", "Hi", "Ho", "--profile", "d1", "--show-steps"], "its rows cannot be shown one by one"),
+    (["generate", "Hi", "--profile", "llada", "--blocks", "32", "--first", "threshold"], "leave out blocks"),
     (["generate", "Hi", "--steps=many"], "it was 'many'"),
     (["generate", "Hi", "--system", "x", "--raw"], "--system goes before a prompt of the chat"),
     (["generate", "--template", "a <hole:3>", "--length", "9"], "has no meaning beside a template"),
@@ -169,6 +180,14 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_decode(tmp_path):
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr
     assert sorted(file.name for file in tmp_path.iterdir()) == ["taken"]
+
+
+def test_stdin_that_is_no_text_and_output_that_cannot_be_encoded():
+    done = subprocess.run([*HERE, "generate", "-"], capture_output=True, input=b"\xff\xfe")
+    assert (done.returncode, b"stdin is not UTF-8" in done.stderr) == (2, True)
+    done = unmask("demo", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode in (0, 1)
+    assert "Traceback" not in done.stderr
 
 
 def test_the_command_alone_is_its_help():

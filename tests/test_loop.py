@@ -171,6 +171,32 @@ def test_the_fused_batch_agrees_where_no_decision_is_close(transformer):
     assert torch.equal(exact.tokens, fused.tokens)  # seeds are chosen so: the last bits do differ
 
 
+@pytest.mark.parametrize("first", [uniform(), TOP1, ADAPTIVE["threshold"]])
+def test_a_rule_with_a_history_may_start_late(first):
+    """KLASS asks for the divergence of a step that another rule ruled."""
+    for step in (1, 2, 3):
+        select = at_step(step, first, otherwise=ADAPTIVE["klass"])
+        decode(ToyBackbone(), canvas(12, 9), counts=[one_by_one(12, 12), one_by_one(9, 9)], select=select)
+
+
+def test_a_row_stops_after_its_own_steps_whatever_its_neighbours_do():
+    """Without bans a model may write masks, and a row may end with some."""
+
+    class LovesMasks(ToyBackbone):
+        def encode(self, tokens, lengths, slots):
+            logits = super().encode(tokens, lengths, slots)
+            logits[..., self.mask_id] = 5.0
+            return logits
+
+    def run(rows, counts):
+        done = decode(LovesMasks(), Canvas.of(rows), counts=counts, select=TOP1, banned=())
+        return done.window[0, :4].tolist(), done.forwards[0]
+
+    short, long = [7] + [OPEN] * 4, [8] + [OPEN] * 9
+    assert run([short], [(4,)]) == run([short, long], [(4,), (1,) * 9])
+    assert run([short], [(4,)])[1] == 1
+
+
 class TestARuleThatBreaksItsPromise:
     def test_too_few(self):
         lazy = lambda view: Choice(torch.zeros_like(view.masked))  # noqa: E731

@@ -292,6 +292,15 @@ for call in {calls!r}:
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    numbers = """
+import numpy as np
+from unmask import *
+select = at_step(1, fixed(list(np.array([0, 5]))), otherwise=top_by(top1_probability))
+done = decode(ToyBackbone(), Canvas.of([[OPEN] * 6]), counts=np.array([2, 4]), select=select)
+print(done.forwards)
+"""
+    whole = subprocess.run([sys.executable, "-c", numbers], capture_output=True, text=True, check=True)
+    assert whole.stdout == "(2,)\n"  # numpy's integers are as good as Python's
     assert done.stdout.splitlines() == [
         "a prompt is a string or a list of messages, or a list of either, not None",
         "a prompt is a string or a list of messages, or a list of either, not [1]",

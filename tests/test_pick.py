@@ -42,6 +42,13 @@ def test_sampling_follows_the_tempered_softmax():
     assert chi < 47  # 9 degrees of freedom; P(chi > 47) < 1e-6
 
 
+@pytest.mark.parametrize("temperature", [1e-6, 1e6])
+def test_extreme_temperatures_never_write_a_banned_token(temperature):
+    for seed in range(4):
+        view = random_view(seed)
+        assert (sampled(temperature)(view, view.masked)[view.masked] != 8).all()
+
+
 def test_zero_temperature_limit_is_greedy():
     for seed in range(4):
         view = random_view(seed, ties=False)
@@ -86,7 +93,9 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p(top_p):
 
 
 @pytest.mark.parametrize(("call", "words"), [
-    (lambda: sampled(0.0), "temperature=0.0 must be a number > 0; use greedy"),
+    (lambda: sampled(0.0), "temperature=0.0 must lie between 1e-06 and"),
+    (lambda: sampled(1e39), r"temperature=1e\+39 must lie between"),
+    (lambda: sampled(1e-40), "temperature=1e-40 must lie between"),
     (lambda: sampled(float("nan")), "temperature=nan"),
     (lambda: sampled(1.0, top_p=0.0), r"top_p=0.0 must lie in \(0, 1\]"),
     (lambda: sampled(1.0, top_k=0), "top_k=0 must be at least 1"),

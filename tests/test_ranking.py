@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from conftest import random_view
+from conftest import TableHead, random_view
 from unmask import (
     InputError,
+    RuleError,
     decode,
     eos_annealed,
     eos_penalized,
@@ -19,6 +20,7 @@ from unmask import (
     top1_probability,
     top_by,
 )
+from unmask.predictions import Predictions
 
 FILL, TURN = 9, 10  # the end tokens of random_view
 
@@ -133,9 +135,6 @@ def test_annealing_changes_the_order_but_not_the_committed_tokens(toy):
 
 def test_no_precision_is_lost_where_the_end_token_is_all_but_certain():
     """The others' mass is summed by itself, so it is not what is left of a subtraction."""
-    from conftest import TableHead
-    from unmask.predictions import Predictions
-
     logits = torch.full((1, 1, 11), -5.0)
     logits[..., 0], logits[..., FILL] = 2.0, 25.0
     view = random_view(0, rows=1, length=0, step=1)
@@ -146,6 +145,47 @@ def test_no_precision_is_lost_where_the_end_token_is_all_but_certain():
     wanted = scaled(logits.double(), [FILL], lambda e: e / temperature(view, 30.0))
     assert torch.allclose(stats.rest.double(), wanted[..., :FILL].logsumexp(-1).logaddexp(wanted[..., TURN]), atol=1e-6)
     assert torch.allclose(top1_probability(view, stats).double(), wanted.softmax(-1)[..., FILL], rtol=1e-5)
+
+
+def test_slots_that_are_all_but_certain_are_still_told_apart():
+    """In float32 their probability is 1; the odds against them keep their digits, so no tie is made that is not there."""
+    gap = torch.linspace(14, 34, 200)  # p from 1 - 1e-6 to 1 - 1e-15
+    logits = torch.full((1, 200, 11), 3.0)
+    logits[0, :, 4] = 3.0 + gap
+    asked = torch.ones(1, 200, dtype=torch.bool)
+    stats = Predictions(TableHead(11), logits, asked, end_ids=(FILL, TURN), banned=torch.tensor([8])).stats
+    wanted = 1 / (1 + 9 * torch.exp(-gap.double()))
+    assert torch.allclose(stats.probability[0], wanted, atol=1e-12)
+    assert (stats.probability[0].diff() > 0).all()
+    assert (stats.margin[0].diff() > 0).all()
+
+
+def test_entropy_where_only_end_tokens_are_possible():
+    logits = torch.full((1, 1, 11), -torch.inf)
+    logits[..., FILL], logits[..., TURN] = 1.0, 1.0
+    asked = torch.ones(1, 1, dtype=torch.bool)
+    stats = Predictions(TableHead(11), logits, asked, end_ids=(FILL, TURN), banned=torch.tensor([8])).stats
+    assert stats.entropy.item() == pytest.approx(math.log(2), abs=1e-6)
+    assert stats.probability.item() == pytest.approx(0.5)
+
+
+def test_logits_outside_the_step_are_refused():
+    view = random_view(0)
+    with pytest.raises(RuleError, match="stay within view.masked"):
+        view.predictions.map_logits(lambda logits, row, slots: logits[:, 0], view.open)
+
+
+def test_the_default_dtype_of_torch_does_not_matter(toy):
+    from test_loop import canvas
+
+    expected = decode(toy, canvas(12), counts=linear_counts(12, 4), select=top_by(probability_margin)).window
+    try:
+        for dtype in (torch.float64, torch.bfloat16):
+            torch.set_default_dtype(dtype)
+            found = decode(toy, canvas(12), counts=linear_counts(12, 4), select=top_by(probability_margin)).window
+            assert torch.equal(found, expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize(("call", "words"), [

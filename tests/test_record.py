@@ -1,13 +1,27 @@
 """The record: saved, loaded, replayed to the identical canvas, refused when damaged."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 import torch
 
 from conftest import SPECIALS
-from unmask import OPEN, Canvas, Record, Recorder, RecordError, Settings, ToyBackbone, decode_steps
+from unmask import (
+    OPEN,
+    Canvas,
+    InputError,
+    Record,
+    Recorder,
+    RecordError,
+    Settings,
+    ToyBackbone,
+    decode_steps,
+    in_blocks,
+    linear_counts,
+    top_by,
+)
 from unmask.record import EVENTS, STEPS
 from unmask.settings import build_strategy
 
@@ -76,8 +90,6 @@ def test_masked_and_mean_end_mass_describe_every_step():
 
 
 def test_ties_at_the_cut_are_counted():
-    from unmask import linear_counts, top_by
-
     canvas = Canvas.of([[OPEN] * 6])
     level = torch.tensor([[0.9, 0.5, 0.5, 0.5, 0.1, 0.0]])
     recorder = Recorder(canvas, ToyBackbone().mask_id)
@@ -85,6 +97,32 @@ def test_ties_at_the_cut_are_counted():
         recorder.add(step)
     # step 1 takes 0.9 and one of three 0.5: two more are tied; step 2 takes both; step 3 leaves none
     assert recorder.finish().columns["ties"].tolist() == [2, 0, 0]
+
+
+def test_ties_are_those_of_the_rule_not_of_float32():
+    canvas = Canvas.of([[OPEN] * 4])
+    level = torch.tensor([[1 - 1e-12, 1 - 2e-12, 1 - 3e-12, 0.5]], dtype=torch.float64)
+    recorder = Recorder(canvas, ToyBackbone().mask_id)
+    for step in decode_steps(ToyBackbone(), canvas, counts=linear_counts(4, 4), select=top_by(lambda view, stats: level)):
+        recorder.add(step)
+    assert recorder.finish().columns["ties"].tolist() == [0, 0, 0, 0]
+
+
+def test_ties_in_a_step_that_finishes_one_block_and_enters_the_next():
+    canvas = Canvas.of([[OPEN] * 6])
+    select = in_blocks(2, top_by(lambda view, stats: torch.zeros(view.masked.shape)))
+    recorder = Recorder(canvas, ToyBackbone().mask_id)
+    for step in decode_steps(ToyBackbone(), canvas, counts=(3, 3), select=select):
+        recorder.add(step)
+    assert recorder.finish().columns["ties"].tolist() == [1, 0]
+
+
+def test_long_decodes_are_recorded_in_parts(monkeypatch):
+    whole, _, _ = recorded("random")
+    monkeypatch.setattr("unmask.record.FLUSH", 2)
+    parts, _, _ = recorded("random")
+    for name, column in whole.columns.items():
+        assert np.array_equal(column, parts.columns[name], equal_nan=column.dtype.kind == "f"), name
 
 
 def test_full_detail_maps_every_masked_slot():
@@ -182,3 +220,34 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         record.save(file)
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_links_are_kept_special_files_refused_and_modes_usual(tmp_path):
+    record, _, _ = recorded()
+    (tmp_path / "real").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    record.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert Record.load(tmp_path / "real").canvas() == record.canvas()
+    old = os.umask(0o022)
+    try:
+        record.save(tmp_path / "new")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o644
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="it is a device or a pipe"):
+        record.save(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("change", [{"meta": "null"}, {"meta": "["}, {"mask_id": "x"}, {"mask_id": "-1"}])
+def test_an_odd_header_with_a_right_checksum_is_refused(tmp_path, change):
+    from safetensors.numpy import save_file
+
+    from unmask.record import _checksum
+
+    record, _, _ = recorded()
+    header = {"unmask_record": "1", "mask_id": "95", "meta": "{}", **change}
+    save_file(dict(record.columns), tmp_path / "odd", metadata={**header, "crc32": str(_checksum(record.columns, header))})
+    with pytest.raises(RecordError, match="damaged header"):
+        Record.load(tmp_path / "odd")

@@ -46,3 +46,4 @@ def test_the_ends_of_the_range():
     ends = torch.tensor([0, -1, (1 << 63) - 1, -(1 << 63)])
     assert (uniform(ends) < 1).all()
     assert not gumbel(ends).isnan().any()
+    assert gumbel(torch.tensor([-1])) > -4  # a uniform number that rounds to 1 would give minus infinity

@@ -116,7 +116,31 @@ def test_the_toy_speaks_ascii():
     assert text.decode(text.encode("é\n")) == "??"
 
 
+def test_text_that_is_no_unicode_is_refused():
+    with pytest.raises(InputError, match="not valid Unicode"):
+        toy_text().encode("\ud800")
+
+
 class TestFiles:
+    def test_truncation_and_padding_in_the_file_are_ignored(self, tmp_path):
+        write_llada(tmp_path)
+        raw = json.loads((tmp_path / "tokenizer.json").read_text())
+        raw["truncation"] = {"max_length": 3, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(raw))
+        assert len(Text.load(tmp_path).encode("a b c d e f")) == 11
+
+    def test_templates_and_tokens_that_are_not_as_published(self, tmp_path):
+        write_dream(tmp_path)
+        config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+        for added in ({"x": {}}, {"5": 3}, [1], {"7": {"content": 3}}):
+            (tmp_path / "tokenizer_config.json").write_text(json.dumps({**config, "added_tokens_decoder": added}))
+            with pytest.raises(CheckpointError, match="added tokens are not as published"):
+                Text.load(tmp_path)
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        (tmp_path / "chat_template.jinja").write_bytes(b"\xff\xfe")
+        with pytest.raises(CheckpointError, match=r"chat_template.jinja is not UTF-8"):
+            Text.load(tmp_path)
+
     def test_without_a_tokenizer(self, tmp_path):
         with pytest.raises(CheckpointError, match="has no tokenizer.json, nor vocab.json with merges.txt"):
             Text.load(tmp_path)

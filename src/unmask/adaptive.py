@@ -20,8 +20,6 @@ from unmask.view import Choice, View
 
 def above(threshold: float, score: Score = top1_probability, *, rank: Rank = raw) -> Select:
     """Every slot whose score reaches the threshold (Fast-dLLM: 0.9 on the top-1 probability)."""
-    if not 0 <= threshold <= 1:
-        raise InputError(f"threshold={threshold} must lie between 0 and 1")
 
     def select(view: View) -> Choice:
         scores = score(view, rank(view))

@@ -80,7 +80,10 @@ def read_config(folder: Path, specials: Mapping[str, int]) -> tuple[Family, Tran
     kind = raw.get("model_type")
     for family in FAMILIES.values():
         if kind in family.model_types:
-            config = family.config(raw, specials)
+            try:
+                config = family.config(raw, specials)
+            except InputError as error:
+                raise CheckpointError(f"{folder / 'config.json'}: {error}") from None
             if config.layers > MOST_LAYERS:
                 raise CheckpointError(f"{folder / 'config.json'} asks for {config.layers} layers; the most is {MOST_LAYERS}")
             return family, config
@@ -113,8 +116,8 @@ def read_index(folder: Path) -> dict[str, Stored]:
         places, names = None, ["model.safetensors"]
     stored: dict[str, Stored] = {}
     for name in names:
-        if Path(name).name != name:
-            raise CheckpointError(f"{index} names a file outside its folder: {name!r}")
+        if Path(name).name != name or len(name) > 255:
+            raise CheckpointError(f"{index} names a file outside its folder: {name[:80]!r}")
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder / name} does not exist; download the checkpoint again, shards and all")
         stored.update(read_header(folder / name))
@@ -134,19 +137,32 @@ def read_header(path: Path) -> dict[str, Stored]:
         if length > min(HEADER_LIMIT, size - 8):
             raise CheckpointError(f"{path} is not a safetensors file, or is cut off in its header; download it again")
         try:
-            header = json.loads(file.read(length))
+            header = json.loads(file.read(length), object_pairs_hook=_without_duplicates)
             entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
             stored = {name: _entry(path, entry, 8 + length) for name, entry in entries.items()}
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise CheckpointError(f"{path} has a damaged header ({error}); download it again") from None
-    for name, place in stored.items():
+    reached = 8 + length
+    for name, place in sorted(stored.items(), key=lambda item: (item[1].start, item[1].end)):
         if place.end > size:
             raise CheckpointError(
                 f"{path} is cut off: tensor {name!r} ends at byte {place.end}, the file at {size}; download it again"
             )
         if place.end - place.start != prod(place.shape) * place.dtype.itemsize:
             raise CheckpointError(f"{path}: tensor {name!r} has the wrong number of bytes for its shape; download it again")
+        if place.start != reached:
+            raise CheckpointError(f"{path}: tensor {name!r} starts at byte {place.start}, not at {reached}; download it again")
+        reached = place.end
+    if reached != size:
+        raise CheckpointError(f"{path} has {size - reached} bytes after its last tensor; download it again")
     return stored
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
 
 
 def _entry(path: Path, entry: Mapping[str, Any], base: int) -> Stored:

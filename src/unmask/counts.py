@@ -44,7 +44,7 @@ def progressive_counts(length: int, steps: int, *, floor: int | None = None, pow
         )
     if not (math.isfinite(power) and power >= 0):
         raise InputError(f"power={power} must be a number >= 0, or the counts would decrease")
-    weights = [step**power for step in range(1, steps + 1)]
+    weights = [(step / steps) ** power for step in range(1, steps + 1)]
     rest = length - floor * steps
     shares = [rest * weight / sum(weights) for weight in weights]
     counts = [math.floor(share) for share in shares]
@@ -92,6 +92,8 @@ def dream_counts(length: int, steps: int, *, eps: float = 1e-3) -> Counts:
 
 def dream_share(step: int, steps: int, *, eps: float = 1e-3) -> Tensor:
     """The share 1 - s/t of the masks that Dream reveals at a step, a float32 number; 1 at the last step."""
+    if not 0 < eps < 1:
+        raise InputError(f"eps={eps} must lie between 0 and 1")
     if step >= steps:
         return torch.tensor(1.0)
     times = torch.linspace(1, eps, steps + 1)

@@ -20,11 +20,13 @@ def whole(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     check_target(path)
+    path = path.resolve()  # a link stays a link, and its target is written
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         yield part
         with part.open("rb") as file:
             os.fsync(file.fileno())
+        part.chmod(0o666 & ~_umask())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -34,7 +36,16 @@ def check_target(path: Path) -> None:
     """Refuse a path that cannot become a file, before work is done for it."""
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder; give the name of a file in it")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} cannot be written: it is a device or a pipe; give the name of a file")
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}; make it first")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path} cannot be written: the folder {path.parent} is not writable; choose another")
+
+
+def _umask() -> int:
+    """The process's file mode mask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -43,7 +43,7 @@ def frames_of(record: Record, text: Text, end_ids: Sequence[int]) -> Iterator[Fr
     slots = [int(slot) for slot in columns["slots"][: int(columns["holes"][0])]]
     changes = (
         (step, {int(columns["position"][at]): int(columns["token"][at]) for at in events})
-        for step in range(1, record.steps + 1)
+        for step in sorted({int(step) for step in columns["step"][columns["row"] == 0]})
         if len(events := ((columns["row"] == 0) & (columns["step"] == step)).nonzero()[0])
     )
     first = slots[0] if list(range(slots[0], len(start))) == slots else 0

@@ -1,5 +1,7 @@
 """From a model's name to its folder: the toy, a local path, or a hub id. Never any code from a hub."""
 
+import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +9,7 @@ from unmask.backbones import FAMILIES
 from unmask.errors import CheckpointError, InputError
 
 TOY = "toy"
+HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 FILES = [
     "config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json", "tokenizer_config.json",
     "vocab.json", "merges.txt", "added_tokens.json", "chat_template.jinja", "chat_template.json",
@@ -37,14 +40,14 @@ def listings() -> list[Listing]:
 
 def find_folder(name: str, *, revision: str | None = None, weights: bool = True) -> Path:
     """The local folder of a model, downloaded first if `name` is a hub id that is not in the cache."""
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise CheckpointError(f"{path} has no config.json; give the folder of a published checkpoint")
         return path
     if path.exists():
         raise CheckpointError(f"{path} is a file; give the folder of a published checkpoint")
-    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+    if not HUB_ID.fullmatch(name) or ".." in name or "--" in name:
         known = ", ".join([TOY, *(model for family in FAMILIES.values() for model in family.published)])
         raise InputError(f"model {name!r} is no folder here and no hub id (owner/name); known: {known}")
     folder = cached_folder(name, revision=revision, weights=weights)

@@ -45,7 +45,7 @@ def decode_steps(
     window = canvas.masked(backbone.mask_id)
     forwards, before = [0] * len(rows), None
     for step in range(1, max(len(row) for row in rows) + 1):
-        masked = canvas.open & (window == backbone.mask_id)
+        masked = canvas.open & (window == backbone.mask_id) & (steps >= step)[:, None]
         left = [int(count) for count in masked.sum(1)]
         if not any(left):
             return
@@ -160,8 +160,8 @@ def check_choice(choice: Choice, view: View) -> None:
 
 def _counts_of_rows(counts: Counts | Sequence[Counts], canvas: Canvas) -> list[Counts]:
     """One checked sequence of counts a row."""
-    whole = tuple(count for count in counts if isinstance(count, int))
-    each = [tuple(row) for row in counts if not isinstance(row, int)]
+    each = [tuple(int(count) for count in row) for row in counts if isinstance(row, Sequence)]
+    whole = tuple(int(count) for count in counts if not isinstance(count, Sequence))
     if whole and each:
         raise InputError("counts must be one sequence of integers for all rows, or one sequence for each row, not both")
     rows = each or [whole] * len(canvas.lengths)

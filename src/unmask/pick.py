@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.errors import InputError
-from unmask.rng import Stream, gumbel, subkey
+from unmask.rng import LEAST_TEMPERATURE, Stream, gumbel, subkey
 from unmask.view import View
 
 Pick = Callable[[View, Bool[Tensor, "B L"]], Int[Tensor, "B L"]]
@@ -41,8 +41,9 @@ def sampled(temperature: float, *, top_p: float | None = None, top_k: int | None
 
 def check_sampling(temperature: float, top_p: float | None, top_k: int | None) -> None:
     """Refuse what cannot be sampled from."""
-    if not 0 < temperature < float("inf"):
-        raise InputError(f"temperature={temperature} must be a number > 0; use greedy for 0")
+    if not LEAST_TEMPERATURE <= temperature <= 1 / LEAST_TEMPERATURE:
+        limits = f"{LEAST_TEMPERATURE} and {1 / LEAST_TEMPERATURE:g}"
+        raise InputError(f"temperature={temperature} must lie between {limits}, or be 0 for the likeliest token")
     if top_p is not None and not 0 < top_p <= 1:
         raise InputError(f"top_p={top_p} must lie in (0, 1]")
     if top_k is not None and top_k < 1:

@@ -57,11 +57,17 @@ class Stats:
     best: Float[Tensor, "B L"]
     second_id: Int[Tensor, "B L"]
     second: Float[Tensor, "B L"]
-    rest: Float[Tensor, "B L"]
+    spread: Float[Tensor, "B L"]
+    """The sum of exp(logit - best) over all tokens but `best_id` and the end tokens: small numbers keep their digits."""
     ends: Float[Tensor, "B L E"]
     end_ids: tuple[int, ...]
     rest_entropy: Callable[[], Float[Tensor, "B L"]]
     """The entropy of the distribution over all tokens but the end tokens; only computed when called."""
+
+    @cached_property
+    def rest(self) -> Float[Tensor, "B L"]:
+        """log sum exp over all tokens but the end tokens."""
+        return self.best + self.spread.log1p()
 
     @cached_property
     def logsumexp(self) -> Float[Tensor, "B L"]:
@@ -72,6 +78,29 @@ class Stats:
         for index in range(len(self.end_ids)):
             total = total + (self.ends[..., index] - top).exp()
         return top + total.log()
+
+    @cached_property
+    def against(self) -> Float[Tensor, "B L"]:
+        """The odds against `token`, (1 - p) / p, in float64: they tell slots apart whose p is 1 in float32."""
+        chosen, is_best = self.chosen.double(), self.token == self.best_id
+        odds = torch.where(is_best, self.spread.double(), (1 + self.spread.double()) * (self.best.double() - chosen).exp())
+        for index, end_id in enumerate(self.end_ids):
+            counts = (self.token != end_id) & (self.ends[..., index] > -torch.inf)
+            odds = odds + torch.where(counts, (self.ends[..., index].double() - chosen).exp(), 0.0)
+        return odds
+
+    @cached_property
+    def probability(self) -> Float[Tensor, "B L"]:
+        """The probability of `token`, in float64."""
+        return 1 / (1 + self.against)
+
+    @cached_property
+    def margin(self) -> Float[Tensor, "B L"]:
+        """The probability of `token` minus that of the runner-up, in float64."""
+        wanted = self.chosen > -torch.inf
+        beside = torch.where(wanted, (self.other - self.chosen).double().exp(), 0.0)
+        suppressed = -(self.other - self.logsumexp).double().exp()
+        return torch.where(wanted, self.probability * (1 - beside), suppressed)
 
     @cached_property
     def chosen(self) -> Float[Tensor, "B L"]:
@@ -85,7 +114,7 @@ class Stats:
     def entropy(self) -> Float[Tensor, "B L"]:
         """The entropy over the whole vocabulary, from that of the rest and the shares of the end tokens."""
         log_rest = self.rest - self.logsumexp
-        total = log_rest.exp() * (self.rest_entropy() - log_rest)
+        total = torch.where(log_rest > -torch.inf, log_rest.exp() * (self.rest_entropy() - log_rest), 0.0)
         for index in range(len(self.end_ids)):
             log_end = self.ends[..., index] - self.logsumexp
             total = total - torch.where(log_end > -torch.inf, log_end.exp() * log_end, 0.0)
@@ -147,7 +176,7 @@ class Predictions:
         self.end_ids = tuple(end_ids)
         self.banned = banned
         self.previous = previous
-        self._over = False
+        self._cut = False
         self._kept: dict[int, Tensor] = {}
 
     def over(self, asked: Bool[Tensor, "B L"]) -> "Predictions":
@@ -156,26 +185,26 @@ class Predictions:
 
     @cached_property
     def stats(self) -> Stats:
-        """Everything that ranking needs, in one pass; at slots that were not asked for: best = -inf, token 0."""
+        """Everything that ranking needs, in one pass; zeros at slots that were not asked for."""
         shape, device = self.asked.shape, self.asked.device
-        floats = {name: torch.full(shape, -torch.inf, device=device) for name in ("best", "second")}
-        ids = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name in ("token", "best_id", "second_id")}
-        rest = torch.zeros(shape, device=device)
-        ends = torch.full((*shape, len(self.end_ids)), -torch.inf, device=device)
+        names, kinds = ("token", "best_id", "second_id", "best", "second", "spread"), (torch.int64,) * 3 + (torch.float32,) * 3
+        out = {name: torch.zeros(shape, dtype=kind, device=device) for name, kind in zip(names, kinds, strict=True)}
+        ends = torch.full((*shape, len(self.end_ids)), -torch.inf, dtype=torch.float32, device=device)
         columns = torch.tensor(self.end_ids, dtype=torch.int64, device=device)
         for row, slots, logits in self._chunks(self.asked):
             end_logits = logits[:, columns]
-            ids["token"][row, slots] = logits.argmax(-1)
+            token = logits.argmax(-1)
             logits.index_fill_(1, columns, -torch.inf)
-            rest[row, slots] = logits.logsumexp(-1)
             best, best_id = logits.max(-1)
             logits.scatter_(1, best_id[:, None], -torch.inf)
-            floats["second"][row, slots], ids["second_id"][row, slots] = logits.max(-1)
-            floats["best"][row, slots], ids["best_id"][row, slots] = best, best_id
+            second, second_id = logits.max(-1)
+            spread = (logits - best.clamp_min(torch.finfo(best.dtype).min)[:, None]).exp().sum(-1)
+            for name, values in zip(names, (token, best_id, second_id, best, second, spread), strict=True):
+                out[name][row, slots] = values
             ends[row, slots] = end_logits
             logits.scatter_(1, best_id[:, None], best[:, None])  # as it was: the logits may be kept
             logits.index_copy_(1, columns, end_logits)
-        return Stats(**floats, **ids, rest=rest, ends=ends, end_ids=self.end_ids, rest_entropy=self._rest_entropy)
+        return Stats(**out, ends=ends, end_ids=self.end_ids, rest_entropy=self._rest_entropy)
 
     def _rest_entropy(self) -> Float[Tensor, "B L"]:
         return self._rest_entropies
@@ -194,8 +223,8 @@ class Predictions:
     def divergence(self) -> Float[Tensor, "B L"]:
         """KL(p_d || p_{d-1}) against the step before, in float64; infinite at step 1."""
         before = self.previous
-        if self._over:
-            raise RuleError("the divergence was not asked for during its step, and the step before it is gone; ask for it then")
+        if before is None and self._cut:
+            raise RuleError("the divergence was not asked for in time, and the step before it is gone; ask during the step")
         if before is None:
             return torch.full(self.asked.shape, torch.inf, dtype=torch.float64, device=self.asked.device)
 
@@ -206,9 +235,10 @@ class Predictions:
         return self.map_logits(divergence, self.asked, fill=torch.inf)
 
     def forget(self) -> None:
-        """Let go of what the next step has no use for: its own logits and the step before it."""
-        self.previous, self._over = None, True
+        """Let go of what no later step can need: its own logits, and the step before the one before it."""
         self._kept.clear()
+        if self.previous is not None:
+            self.previous.previous, self.previous._cut = None, True
 
     def map_logits(self, reduce: RowFunction, where: Bool[Tensor, "B L"], fill: float = 0.0) -> Tensor:
         """One number from the logits of each slot in `where`, and `fill` elsewhere.
@@ -216,6 +246,8 @@ class Predictions:
         `reduce` gets float32 logits [M, V] that it must not change, the canvas row, and the slots [M]; for instance the
         full entropy is `lambda logits, row, slots: Categorical(logits=logits).entropy()`.
         """
+        if (where & ~self.asked).any():
+            raise RuleError("logits were asked for at a slot that this step does not predict; stay within view.masked")
         out: Tensor | None = None
         for row, slots, logits in self._chunks(where):
             values = reduce(logits, row, slots)

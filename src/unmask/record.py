@@ -22,6 +22,7 @@ from torch import Tensor
 from unmask.canvas import Canvas
 from unmask.errors import InputError, RecordError
 from unmask.files import whole
+from unmask.predictions import Stats
 from unmask.view import Step
 
 VERSION = 1
@@ -36,6 +37,8 @@ STEPS = {"step_row": np.uint32, "step_step": np.uint32, "masked": np.uint32, "ti
 """One entry for each row and step: slots masked before it, exact ties at its cut, mean probability of an end token."""
 CANVAS = {"tokens": np.int32, "lengths": np.uint32, "slots": np.uint32, "holes": np.uint32}
 """The canvas before the first step: the rows' tokens and open positions, one row after the other."""
+FLUSH = 32
+"""Steps are kept as they are until there are this many, then turned into columns together: cheap, and bounded in memory."""
 MAP = {"map_top1": np.float16}
 """Only with detail="full": the probability of the argmax of every masked slot, step by step, row by row."""
 
@@ -118,13 +121,17 @@ class Record:
 
     def save(self, path: str | Path) -> None:
         """Write the record as one file, whole or not at all."""
+        from safetensors import SafetensorError
         from safetensors.numpy import save_file
 
         columns = {name: np.ascontiguousarray(column) for name, column in self.columns.items()}
         header = {"unmask_record": str(VERSION), "mask_id": str(self.mask_id), "meta": json.dumps(dict(self.meta))}
         header["crc32"] = str(_checksum(columns, header))
         with whole(path) as part:
-            save_file(columns, part, metadata=header)
+            try:
+                save_file(columns, part, metadata=header)
+            except SafetensorError as error:  # what the library makes of a full disk
+                raise OSError(f"{path} cannot be written: {error}") from None
 
     @staticmethod
     def load(path: str | Path) -> "Record":
@@ -147,72 +154,113 @@ class Record:
             raise RecordError(f"{path} is damaged: its checksum does not match its content; record the decode again")
         _check_columns(path, columns)
         try:
-            return Record(columns, int(header["mask_id"]), json.loads(header["meta"]))
-        except (KeyError, ValueError) as error:
+            meta, mask_id = json.loads(header["meta"]), int(header["mask_id"])
+            if not isinstance(meta, dict) or not 0 <= mask_id < 2**31:
+                raise ValueError("meta or mask_id")
+            return Record(columns, mask_id, meta)
+        except (KeyError, ValueError, RecursionError) as error:
             raise RecordError(f"{path} has a damaged header ({error}); record the decode again") from None
 
 
 class Recorder:
-    """Collects steps into a Record. It only keeps references while the decode runs; the work is done at the end."""
+    """Collects steps into a Record. Most steps it only keeps; the work is done for many at a time."""
 
     def __init__(self, canvas: Canvas, mask_id: int, *, detail: str = "reveals", meta: Mapping[str, Any] | None = None) -> None:
         if detail not in ("reveals", "full"):
             raise InputError(f"detail={detail!r} must be 'reveals' or 'full'")
         self.canvas, self.mask_id, self.detail, self.meta = canvas, mask_id, detail, dict(meta or {})
-        self._kept: list[dict[str, Tensor]] = []
+        self._kept: list[_Kept] = []
+        self._parts: list[dict[str, Array]] = []
 
     def add(self, step: Step) -> None:
         """Take note of a step."""
         stats, choice = step.view.stats, step.choice
-        self._kept.append(
-            {
-                "reveal": choice.reveal,
-                "masked": step.view.masked,
-                "hide": torch.zeros_like(choice.reveal) if choice.hide is None else choice.hide,
-                "window": step.window,
-                "score": torch.full_like(stats.rest, torch.nan) if choice.score is None else choice.score.float(),
-                "chosen": stats.chosen, "other": stats.other, "runner_up": stats.other_id,
-                "logsumexp": stats.logsumexp, "end_mass": stats.end_mass,
-            }
-        )  # fmt: skip
+        small = {name: getattr(stats, name) for name in PREDICTED}  # not the stats themselves, which hold on to the states
+        hide = torch.zeros_like(choice.reveal) if choice.hide is None else choice.hide
+        self._kept.append(_Kept(step.step, choice.reveal, hide, step.view.masked, step.window, choice.score, small))
+        self._end_ids = stats.end_ids
+        if len(self._kept) >= FLUSH:
+            self._flush()
 
     def finish(self) -> Record:
         """The record of all steps so far."""
-        if not self._kept:
+        self._flush()
+        if not self._parts:
             raise InputError("nothing was decoded yet, so there is nothing to record")
-        kept = {name: torch.stack([step[name] for step in self._kept]) for name in self._kept[0]}
-        top1 = (kept["chosen"] - kept["logsumexp"]).exp()
-        margin = top1 - (kept["other"] - kept["logsumexp"]).exp()
-        where = (kept["reveal"] | kept["hide"]).nonzero()
-        step, row, slot = where.unbind(1)
-        at = (step, row, slot)
-        known = kept["masked"][at]  # a slot that is masked again was predicted, but not ranked as masked
-        events = {
-            "row": row, "step": step + 1, "slot": slot, "position": self.canvas.slots[row, slot], "token": kept["window"][at],
-            "top1": torch.where(known, top1[at], torch.nan), "margin": torch.where(known, margin[at], torch.nan),
-            "runner_up": kept["runner_up"][at], "end_mass": torch.where(known, kept["end_mass"][at], torch.nan),
-        }  # fmt: skip
-        masked = kept["masked"].sum(-1)
-        lived = masked.nonzero()
-        cut = torch.where(kept["reveal"], kept["score"], torch.inf).amin(-1, keepdim=True)
-        tied = (kept["score"] == cut) & kept["masked"] & ~kept["reveal"]
-        mean = torch.where(kept["masked"], kept["end_mass"], 0.0).sum(-1) / masked.clamp_min(1)
-        by_step = (lived[:, 0], lived[:, 1])
-        steps = {
-            "step_row": lived[:, 1], "step_step": lived[:, 0] + 1, "masked": masked[by_step],
-            "ties": tied.sum(-1)[by_step], "mean_end_mass": mean[by_step],
-        }  # fmt: skip
+        columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         rows = [self.canvas.tokens[index, :length] for index, length in enumerate(self.canvas.lengths)]
         canvas = {
             "tokens": torch.cat(rows), "lengths": torch.tensor(self.canvas.lengths),
             "slots": self.canvas.slots[self.canvas.open], "holes": torch.tensor(self.canvas.holes),
         }  # fmt: skip
-        maps = {"map_top1": top1[kept["masked"]]} if self.detail == "full" else {}
-        kinds = {**EVENTS, **STEPS, **CANVAS, **MAP}
-        columns = {
-            name: values.cpu().numpy().astype(kinds[name]) for name, values in {**events, **steps, **canvas, **maps}.items()
-        }
-        return Record(columns, self.mask_id, self.meta)
+        return Record({**columns, **_columns(canvas, CANVAS)}, self.mask_id, self.meta)
+
+    def _flush(self) -> None:
+        """Turn the steps kept so far into columns, all at once."""
+        if not self._kept:
+            return
+        kept, self._kept = self._kept, []
+        reveal, hide, masked, window = (
+            torch.stack([getattr(step, name) for step in kept]) for name in ("reveal", "hide", "masked", "window")
+        )
+        first = kept[0].step
+        predicted = {name: torch.cat([step.predicted[name] for step in kept]) for name in PREDICTED}
+        stats = Stats(**predicted, end_ids=self._end_ids, rest_entropy=_no_entropy)
+        top1, margin, other, mass = (
+            values.reshape(masked.shape) for values in (stats.probability, stats.margin, stats.other_id, stats.end_mass)
+        )
+        step, row, slot = (reveal | hide).nonzero().unbind(1)
+        at = (step, row, slot)
+        known = masked[at]  # a slot that is masked again was predicted, but not ranked as masked
+        events = {
+            "row": row, "step": step + first, "slot": slot, "position": self.canvas.slots[row, slot], "token": window[at],
+            "top1": torch.where(known, top1[at], torch.nan), "margin": torch.where(known, margin[at], torch.nan),
+            "runner_up": other[at], "end_mass": torch.where(known, mass[at], torch.nan),
+        }  # fmt: skip
+        left = masked.sum(-1)
+        lived = left.nonzero()
+        by_step = (lived[:, 0], lived[:, 1])
+        mean = torch.where(masked, mass, 0.0).sum(-1) / left.clamp_min(1)
+        ties = torch.stack([_ties(step) for step in kept])
+        by_row = {
+            "step_row": lived[:, 1], "step_step": lived[:, 0] + first, "masked": left[by_step], "ties": ties[by_step],
+            "mean_end_mass": mean[by_step],
+        }  # fmt: skip
+        maps = {"map_top1": top1[masked]} if self.detail == "full" else {}
+        self._parts.append(_columns({**events, **by_row, **maps}, {**EVENTS, **STEPS, **MAP}))
+
+
+def _columns(values: Mapping[str, Tensor], kinds: Mapping[str, Any]) -> dict[str, Array]:
+    return {name: column.cpu().numpy().astype(kinds[name]) for name, column in values.items()}
+
+
+PREDICTED = ("token", "best_id", "best", "second_id", "second", "spread", "ends")
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """What a record needs of a step; nothing here is larger than [B, L]."""
+
+    step: int
+    reveal: Tensor
+    hide: Tensor
+    masked: Tensor
+    window: Tensor
+    score: Tensor | None
+    predicted: dict[str, Tensor]
+
+
+def _no_entropy() -> Tensor:
+    raise AssertionError("a record does not hold entropies")
+
+
+def _ties(step: _Kept) -> Tensor:
+    """Masked slots of each row left out although their score equals that of the last one taken."""
+    if step.score is None:
+        return torch.zeros_like(step.masked.sum(-1))
+    taken = step.reveal & ~step.score.isnan()
+    cut = torch.where(taken, step.score, torch.inf).amin(-1, keepdim=True)
+    return ((step.score == cut) & step.masked & ~step.reveal).sum(-1)
 
 
 def _number(value: Any) -> int | float | None:
@@ -236,6 +284,8 @@ def _check_columns(path: Path, columns: Mapping[str, Array]) -> None:
         if len({len(columns[name]) for name in group}) != 1:
             raise RecordError(f"{path}: columns {', '.join(group)} differ in length; record the decode again")
     lengths = columns["lengths"]
+    if not len(lengths) or not columns["holes"].all() or (columns["tokens"] < 0).any() or (columns["token"] < 0).any():
+        raise RecordError(f"{path}: the canvas has no rows, no open slots or negative tokens; record the decode again")
     fits = lengths.sum() == len(columns["tokens"]) and columns["holes"].sum() == len(columns["slots"])
     if not fits or len(lengths) != len(columns["holes"]) or (columns["row"] >= len(lengths)).any():
         raise RecordError(f"{path}: the canvas and the events do not fit together; record the decode again")

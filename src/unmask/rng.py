@@ -16,6 +16,9 @@ from torch import Tensor
 GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as a signed 64-bit integer
 MASK_64 = (1 << 64) - 1
 
+LEAST_TEMPERATURE = 1e-6
+"""A score divided by less than this, or by more than its inverse, would overflow float32 beside its noise."""
+
 
 class Stream(IntEnum):
     """What a number is for; two purposes never share their numbers."""
@@ -67,5 +70,5 @@ def uniform(key: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 def gumbel(key: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Standard Gumbel noise in float32, exact in the upper tail, the one that decides an argmax."""
-    exponential = -torch.log1p(-uniform(key).float())
+    exponential = -torch.log1p(-uniform(key).float().clamp_max(1 - 2.0**-24))
     return -torch.log(exponential.clamp_min(math.ldexp(1.0, -54)))

@@ -89,6 +89,12 @@ def _pc(context: Context, file: str, decay: float, cap: float) -> Score:
     return position_and_content(token_frequencies(read_token_counts(file), context.vocab_size), decay=decay, cap=cap)
 
 
+def _threshold(context: Context, p: float) -> Select:
+    if not 0 <= p <= 1:
+        raise InputError(f"threshold={p} must lie between 0 and 1")
+    return above(p, rank=context.rank)
+
+
 ORDERS: Mapping[str, Order] = {
     "top1": by_score("highest probability of the likeliest token", lambda c: top1_probability),
     "margin": by_score("largest gap between the two likeliest tokens", lambda c: probability_margin),
@@ -104,7 +110,7 @@ ORDERS: Mapping[str, Order] = {
     "random": Order(summary="uniformly at random (ancestral)", build=lambda c: uniform(), ranked=False),
     "threshold": Order(
         summary="adaptive, Fast-dLLM: all that reach a probability",
-        build=lambda c, p: above(p, rank=c.rank), arguments={"p": 0.9}, adaptive=True,
+        build=_threshold, arguments={"p": 0.9}, adaptive=True,
     ),
     "factor": Order(
         summary="adaptive, Fast-dLLM: the n-th while p >= 1 - f/(n+1)",
@@ -238,5 +244,5 @@ def read_token_counts(path: str | Path) -> dict[int, int]:
         return {int(token): int(count) for token, count in counts.items()}
     except OSError as error:
         raise InputError(f"token counts {path} cannot be read: {error.strerror}") from None
-    except (ValueError, AttributeError, TypeError, OverflowError):
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
         raise InputError(f'{path} is not a JSON object from token id to count, like {{"17": 4}}') from None

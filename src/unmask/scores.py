@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.errors import InputError
 from unmask.predictions import Stats
-from unmask.rng import Stream, gumbel, subkey
+from unmask.rng import LEAST_TEMPERATURE, Stream, gumbel, subkey
 from unmask.view import View
 
 Score = Callable[[View, Stats], Float[Tensor, "B L"]]
@@ -19,13 +19,13 @@ Score = Callable[[View, Stats], Float[Tensor, "B L"]]
 def top1_probability(view: View, stats: Stats) -> Float[Tensor, "B L"]:
     """The probability of the argmax token."""
     del view
-    return (stats.chosen - stats.logsumexp).exp()
+    return stats.probability
 
 
 def probability_margin(view: View, stats: Stats) -> Float[Tensor, "B L"]:
     """The probability of the argmax token minus that of the runner-up."""
     del view
-    return (stats.chosen - stats.logsumexp).exp() - (stats.other - stats.logsumexp).exp()
+    return stats.margin
 
 
 def negative_entropy(view: View, stats: Stats) -> Float[Tensor, "B L"]:
@@ -39,8 +39,9 @@ def perturbed(score: Score, temperature: float) -> Score:
 
     Dream's `alg_temp`. The noise is keyed by (row key, step, canvas position).
     """
-    if not temperature > 0:
-        raise InputError(f"order temperature {temperature} must be greater than 0; leave it out for a fixed order")
+    if not LEAST_TEMPERATURE <= temperature <= 1 / LEAST_TEMPERATURE:
+        limits = f"{LEAST_TEMPERATURE} and {1 / LEAST_TEMPERATURE:g}"
+        raise InputError(f"order temperature {temperature} must lie between {limits}; leave it out for a fixed order")
 
     def noisy(view: View, stats: Stats) -> Float[Tensor, "B L"]:
         key = subkey(view.keys[:, None], view.step, int(Stream.ORDER), view.slots)
@@ -51,8 +52,8 @@ def perturbed(score: Score, temperature: float) -> Score:
 
 def near_known(score: Score, *, width: int, slope: float = 1.0) -> Score:
     """Convolutional decoding: the score times tanh(slope * tokens known among the `width` positions around the slot)."""
-    if width < 1 or not slope > 0:
-        raise InputError(f"width={width} must be at least 1 and slope={slope} above 0")
+    if not 1 <= width <= 1_000_000 or not 0 < slope < float("inf"):
+        raise InputError(f"width={width} must lie between 1 and 1000000, and slope={slope} above 0")
     reach = width // 2  # an even width is made odd
 
     def weighted(view: View, stats: Stats) -> Float[Tensor, "B L"]:
@@ -61,7 +62,7 @@ def near_known(score: Score, *, width: int, slope: float = 1.0) -> Score:
         below = view.slots - reach - 1
         upto = total.gather(1, (view.slots + reach).clamp_max(last))
         number = upto - torch.where(below >= 0, total.gather(1, below.clamp_min(0)), 0)
-        return score(view, stats) * torch.tanh(slope * number.to(stats.rest.dtype))
+        return score(view, stats) * torch.tanh(slope * number.double())
 
     return weighted
 
@@ -72,11 +73,14 @@ def position_and_content(frequencies: Float[Tensor, " V"], *, decay: float = 0.2
     i counts from the start of the current block, 0 at its first slot.
     """
 
+    if not (0 <= decay <= 1000 and 0 < cap <= 1e6):
+        raise InputError(f"decay={decay} must lie between 0 and 1000, and cap={cap} above 0, up to 1000000")
+
     def weighted(view: View, stats: Stats) -> Float[Tensor, "B L"]:
-        rarity = -(frequencies.to(stats.rest)[stats.token] + 1e-9).log()
+        rarity = -(frequencies.to(stats.best)[stats.token].double() + 1e-9).log()
         content = (top1_probability(view, stats) * rarity).clamp_max(cap)
-        offset = torch.arange(view.masked.shape[1], device=stats.rest.device) - view.start[:, None]
-        return (-decay * offset).exp().to(content.dtype) * content
+        offset = torch.arange(view.masked.shape[1], device=content.device) - view.start[:, None]
+        return (-decay * offset.double()).exp() * content
 
     return weighted
 

@@ -6,6 +6,7 @@ ones, no row looks at another, and nothing that it was given is modified. Ties g
 
 # B batch, L open slots
 from collections.abc import Callable, Sequence
+from numbers import Integral
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -65,13 +66,13 @@ def fixed(positions: Sequence[int] | Sequence[Sequence[int]]) -> Select:
 
     For replays and anchored continuations: `at_step(1, fixed([0, 7, 9]), otherwise=...)`.
     """
-    rows = [list(row) if isinstance(row, Sequence) else None for row in positions]
-    each = [row for row in rows if row is not None]
-    if each and len(each) != len(rows):
-        raise InputError("positions must be a list of integers, or a list of such lists, one a row")
+    one = [int(slot) for slot in positions if isinstance(slot, Integral)]
+    each = [[int(slot) for slot in row] for row in positions if isinstance(row, Sequence)]
+    if one and each:
+        raise InputError("positions must be a list of integers, or a list of such lists, one for each row")
 
     def select(view: View) -> Choice:
-        wanted = each if each else [[int(slot) for slot in positions if isinstance(slot, int)]] * len(view.masked)
+        wanted = each or [one] * len(view.masked)
         if len(wanted) != len(view.masked):
             raise InputError(f"positions for {len(wanted)} rows, but the batch has {len(view.masked)}")
         reveal = torch.zeros_like(view.masked)

@@ -198,6 +198,10 @@ def _check(settings: Settings, name: str, order: Order, profile: Profile) -> Non
         raise InputError(
             f"order {name!r} has no score that order_temperature={settings.order_temperature} could perturb; leave it out"
         )
+    if settings.first is not None and settings.blocks and profile.published and order_of(settings.first)[1].adaptive:
+        raise InputError(
+            f"first={settings.first!r} cannot go beyond the first block of profile {settings.profile!r}; leave out blocks"
+        )
     if settings.first is not None and order_of(settings.first)[1].keeps_own_counts:
         raise InputError(f"first={settings.first!r} keeps its own counts over all steps; use it as the order instead")
     if settings.top_p is not None or settings.top_k is not None:

@@ -52,6 +52,8 @@ class Text:
             tokenizer = _byte_pairs(folder, config)
         else:
             raise CheckpointError(f"{folder} has no tokenizer.json, nor vocab.json with merges.txt; download them")
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
         names = {}
         for name, value in config.items():
             content = value.get("content") if isinstance(value, dict) else value
@@ -67,7 +69,10 @@ class Text:
 
     def encode(self, text: str, *, start: bool = False) -> list[int]:
         """Token ids; `start` adds the beginning-of-text token where the model's own tokenizer would."""
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        try:
+            ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        except TypeError:  # what the library makes of a lone surrogate
+            raise InputError(f"the text {text[:40]!r} is not valid Unicode; write it as UTF-8") from None
         bos = self.names.get("bos_token", "")
         if start and self.starts_with_bos and bos in self.specials:
             ids = [self.specials[bos], *ids]
@@ -102,8 +107,8 @@ class Text:
         for index, part in enumerate(HOLE.split(template)):
             if index % 2 == 0:
                 row += self.encode(part.replace("\\<hole:", "<hole:"))
-            elif not 1 <= int(part) <= 1_000_000:
-                raise InputError(f"<hole:{part}> must have between 1 and 1000000 slots")
+            elif len(part) > 7 or not 1 <= int(part) <= 1_000_000:
+                raise InputError(f"<hole:{part[:20]}> must have between 1 and 1000000 slots")
             else:
                 row += [OPEN] * int(part)
         if OPEN not in row:
@@ -140,7 +145,10 @@ ENVIRONMENT = _environment()
 
 def _chat_template(folder: Path, config: Mapping[str, Any]) -> str | None:
     if (folder / "chat_template.jinja").is_file():
-        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        try:
+            return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise CheckpointError(f"{folder / 'chat_template.jinja'} is not UTF-8 ({error}); download it again") from None
     template = config.get("chat_template")
     if template is None and (folder / "chat_template.json").is_file():
         template = read_json(folder / "chat_template.json").get("chat_template")

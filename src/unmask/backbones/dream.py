@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unmask.backbones.families import Family, positive_number, refuse_unless, whole_number
+from unmask.backbones.families import Family, end_ids, positive_number, refuse_unless, whole_number
 from unmask.backbones.transformer import TransformerConfig
 
+PUBLISHED_TURN_END = 151645
 LAYER = "model.layers.{i}."
 TRAINED_CONTEXT = 2048
 """config.json says 131072, from the model it was grown out of; Dream's authors give 2048."""
@@ -16,7 +17,7 @@ def config(raw: Mapping[str, Any], specials: Mapping[str, int]) -> TransformerCo
     refuse_unless(raw, hidden_act="silu", tie_word_embeddings=False, use_sliding_window=False, rope_scaling=None)
     rows = whole_number(raw, "vocab_size")
     fill = "pad_token_id" if raw.get("eos_token_id") is None else "eos_token_id"
-    ends = (whole_number(raw, fill, least=0), specials.get("<|im_end|>", 151645))
+    turn_end = specials.get("<|im_end|>", PUBLISHED_TURN_END)
     return TransformerConfig(
         vocab_size=rows,
         hidden_size=whole_number(raw, "hidden_size"),
@@ -28,7 +29,7 @@ def config(raw: Mapping[str, Any], specials: Mapping[str, int]) -> TransformerCo
         rope_theta=positive_number(raw, "rope_theta", 10000.0),
         context=min(whole_number(raw, "max_position_embeddings", TRAINED_CONTEXT), TRAINED_CONTEXT),
         mask_id=whole_number(raw, "mask_token_id", least=0),
-        end_ids=tuple(dict.fromkeys(token for token in ends if token < rows)),
+        end_ids=end_ids(whole_number(raw, fill, least=0), turn_end, rows),
         qkv_bias=True,
         shifted=True,
     )

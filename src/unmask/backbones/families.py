@@ -90,6 +90,11 @@ def positive_number(config: Mapping[str, Any], name: str, default: float) -> flo
     return float(value)
 
 
+def end_ids(fill: int, turn_end: int, rows: int) -> tuple[int, ...]:
+    """The fill token, and the end of a turn if the vocabulary has it."""
+    return tuple(dict.fromkeys((fill, turn_end) if turn_end < rows else (fill,)))
+
+
 def refuse_unless(config: Mapping[str, Any], **expected: Any) -> None:
     """Refuse a config whose arithmetic we do not implement; an absent field counts as the expected value."""
     for name, value in expected.items():

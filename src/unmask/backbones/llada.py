@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unmask.backbones.families import Family, positive_number, refuse_unless, whole_number
+from unmask.backbones.families import Family, end_ids, positive_number, refuse_unless, whole_number
 from unmask.backbones.transformer import TransformerConfig
 
+PUBLISHED_TURN_END = 126348
 BLOCK = "model.transformer.blocks.{i}."
 
 
@@ -13,11 +14,12 @@ def config(raw: Mapping[str, Any], specials: Mapping[str, int]) -> TransformerCo
     """LLaDA's config.json."""
     refuse_unless(
         raw, block_type="llama", block_group_size=1, activation_type="silu", layer_norm_type="rms", rope=True, alibi=False,
-        weight_tying=False, include_bias=False, attention_layer_norm=False, scale_logits=False, input_emb_norm=False,
+        weight_tying=False, include_bias=False, attention_layer_norm=False, clip_qkv=None, scale_logits=False,
+        input_emb_norm=False,
     )  # fmt: skip
     size, heads = whole_number(raw, "d_model"), whole_number(raw, "n_heads")
     rows = whole_number(raw, "embedding_size", whole_number(raw, "vocab_size"))
-    ends = (whole_number(raw, "eos_token_id", least=0), specials.get("<|eot_id|>", 126348))
+    turn_end = specials.get("<|eot_id|>", PUBLISHED_TURN_END)
     return TransformerConfig(
         vocab_size=rows,
         hidden_size=size,
@@ -29,7 +31,7 @@ def config(raw: Mapping[str, Any], specials: Mapping[str, int]) -> TransformerCo
         rope_theta=positive_number(raw, "rope_theta", 10000.0),
         context=whole_number(raw, "max_sequence_length"),
         mask_id=whole_number(raw, "mask_token_id", least=0),
-        end_ids=tuple(dict.fromkeys(token for token in ends if token < rows)),
+        end_ids=end_ids(whole_number(raw, "eos_token_id", least=0), turn_end, rows),
         qkv_bias=bool(raw.get("include_qkv_bias", False)),
     )
 

@@ -50,15 +50,15 @@ class ToyBackbone:
         right_known = (right < self.mask_id) & ~outside
         right_ended = outside | (right == self.end_ids[0])
         offset = slots - slots[:, :1]
-        share = offset / (ends - slots[:, :1])
+        share = offset.float() / (ends - slots[:, :1]).float()
         # a table of noise that depends on what comes before the first slot
         prefix = torch.stack([mix(row[: int(first)].sum()[None])[0] for row, first in zip(tokens, slots[:, 0], strict=True)])
         key = subkey(prefix[:, None], offset)
         noise = uniform(subkey(key[..., None], torch.arange(self.vocab_size, device=tokens.device))).float() - 0.5
         written = offset < len(self.sentence)
         wanted = torch.where(written, self.sentence[offset.clamp(max=len(self.sentence) - 1)], self.end_ids[0])
-        sure = 3.0 + 1.5 * uniform(key).float() + 2.0 * left_known + right_known
-        ended = torch.where(written, 1.5 * share, 6.0 + share) + 5.0 * right_ended
+        sure = 3.0 + 1.5 * uniform(key).float() + 2.0 * left_known.float() + right_known.float()
+        ended = torch.where(written, 1.5 * share, 6.0 + share) + 5.0 * right_ended.float()
         logits = noise.scatter_add(2, wanted[..., None], (sure * written)[..., None])
         logits[..., self.end_ids[0]] += ended
         return logits

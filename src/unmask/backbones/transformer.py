@@ -47,6 +47,8 @@ class TransformerConfig:
                 f"hidden_size={self.hidden_size} must be a multiple of heads={self.heads} with an even head size, "
                 f"and heads a multiple of kv_heads={self.kv_heads}"
             )
+        if self.mask_id in self.end_ids:
+            raise InputError(f"token {self.mask_id} is both the mask and an end token")
         for token in (self.mask_id, *self.end_ids):
             if not 0 <= token < self.vocab_size:
                 raise InputError(f"special token {token} lies outside the vocabulary of {self.vocab_size}")

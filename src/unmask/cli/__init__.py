@@ -71,6 +71,8 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone; nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except UnicodeEncodeError as error:
+        code = _complain(f"the output cannot be written as {error.encoding}; set PYTHONIOENCODING=utf-8", 1)
     except OSError as error:
         code = _complain(str(error), 1)
     except Exception as error:
@@ -94,5 +96,6 @@ def _given(option: Any) -> str:
 
 
 def _complain(line: str, code: int) -> int:
-    print(f"unmask: {line}", file=sys.stderr)
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+    print(f"unmask: {shown}", file=sys.stderr)
     return code

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text as Line
 
 from unmask.cli.show import Watch, painted
-from unmask.files import whole
+from unmask.files import check_target, whole
 from unmask.frames import Frame
 from unmask.generation import Generation
 from unmask.model import Run, load
@@ -23,6 +23,8 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 
 def run_demo(picture: Path | None = None) -> None:
     """Decode the same canvas in three ways and say what happened."""
+    if picture is not None:
+        check_target(picture)
     shown: list[tuple[str, list[Frame], int]] = []
     model = load("toy")
     console = Console(highlight=False, soft_wrap=True)

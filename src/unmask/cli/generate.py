@@ -77,8 +77,8 @@ def generate(
     from unmask.model import load
 
     prompts = _prompts(prompt, messages, system, template, raw)
-    if batch != "auto" and not batch.isdecimal():
-        raise InputError(f"batch={batch!r} must be a number, or auto")
+    if batch != "auto" and not (batch.isdecimal() and len(batch) < 10):
+        raise InputError(f"batch={batch[:20]!r} must be a number, or auto")
     if record is not None:
         if len(prompts) > 1 or samples > 1:
             raise InputError(
@@ -127,12 +127,12 @@ def _prompts(given: list[str] | None, messages: Path | None, system: str | None,
             chat = json.loads(messages.read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"{messages} cannot be read: {error.strerror}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{messages} is not valid JSON ({error})") from None
         if not isinstance(chat, list) or not all(isinstance(message, dict) for message in chat):
             raise InputError(f'{messages} must hold a list of messages, like [{{"role": "user", "content": "Hello"}}]')
         return [chat]
-    prompts = [sys.stdin.read().rstrip("\n") if text == "-" else text for text in given or []]
+    prompts = [_stdin() if text == "-" else text for text in given or []]
     if not prompts and template is None:
         raise InputError("there is nothing to answer: give a prompt, --messages FILE, or --template TEXT")
     if system is not None:
@@ -140,6 +140,15 @@ def _prompts(given: list[str] | None, messages: Path | None, system: str | None,
             raise InputError("--system goes before a prompt; give one")
         return [[{"role": "system", "content": system}, {"role": "user", "content": text}] for text in prompts]
     return prompts or [""]
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").rstrip("\n")
+    except AttributeError:
+        raise InputError("there is no stdin to read a prompt from; give it as an argument") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"stdin is not UTF-8 ({error}); convert it first") from None
 
 
 def _ticked(job: "Job") -> "list[Generation]":
@@ -158,6 +167,8 @@ def _watched(job: "Job") -> "list[Generation]":
     from unmask.cli.show import Watch
     from unmask.model import Run
 
+    if job.strategy.profile.pads_left and len(job.rows) > 1:
+        raise InputError("this profile pads a batch, so its rows cannot be shown one by one; give one prompt with --show-steps")
     for row, seed in zip(job.rows, job.seeds, strict=True):
         run = Run(job.model, job.strategy, [row], [seed], record=job.record, fused=job.fused)
         with Watch() as watch:

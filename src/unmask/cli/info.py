@@ -112,7 +112,7 @@ def _report() -> dict[str, Any]:
                 "note": note,
             }
         )
-    existing = HF_HUB_CACHE
+    existing = os.path.abspath(HF_HUB_CACHE)
     while not os.path.exists(existing):
         existing = os.path.dirname(existing)
     fits = {}

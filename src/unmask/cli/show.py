@@ -18,7 +18,8 @@ COLOURS = ["#5468b8", "#3f7fc4", "#2b94bf", "#1fa8a9", "#35b779", "#7ac74f", "#b
 
 def piece(text: str) -> str:
     """A token as it can stand in a line."""
-    return text.replace("\n", "⏎").replace("\r", "").replace("\t", "→") if text.isprintable() or text.isspace() else "�"
+    shown = {"\n": "⏎", "\r": "", "\t": "→"}
+    return "".join(char if char.isprintable() else shown.get(char, "�") for char in text)
 
 
 def painted(pieces: Sequence[str], steps: Sequence[int | None], last: int, *, fresh: int | None = None) -> Line:
