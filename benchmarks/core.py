@@ -24,7 +24,7 @@ from unmask.record import Recorder
 SMALL = {"d_model": 256, "n_layers": 6, "n_heads": 4, "mlp_hidden_size": 768, "vocab_size": 512}
 MEDIUM = {"d_model": 768, "n_layers": 8, "n_heads": 12, "mlp_hidden_size": 2048, "vocab_size": 32768}
 LARGE = {"d_model": 2048, "n_layers": 16, "n_heads": 16, "mlp_hidden_size": 5632, "vocab_size": 126464}
-REPEATS = 7
+REPEATS = 5
 
 
 def checkpoint(folder: str, size: dict[str, int], dtype: torch.dtype = torch.float32, shards: int = 2) -> str:

@@ -1,7 +1,7 @@
 """What the backbone predicts at the open slots, each quantity computed at most once and only when a rule asks.
 
 The head runs for the rows that are asked for, never for the whole canvas. One pass over a row's logits keeps what every
-ranking rule and EOS policy needs in O(1): the two best tokens, the log-sum of the rest, and the logits of the end tokens.
+ranking rule and EOS policy needs in O(1): the two best tokens, the sum of the rest beside the best, and the end tokens' logits.
 
 Every tensor here is computed one canvas row at a time. The bits of a matrix product depend on its number of rows, so this
 is what makes a row's numbers independent of its batch; a diffusion forward already is a product with hundreds of rows.
