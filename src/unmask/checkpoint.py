@@ -21,6 +21,7 @@ from unmask.backbones import FAMILIES
 from unmask.backbones.families import Family, Weight
 from unmask.backbones.transformer import Transformer, TransformerConfig
 from unmask.errors import CheckpointError, InputError, MemoryLimitError
+from unmask.files import whole
 
 CHUNK_BYTES = 64 * 2**20
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -251,14 +252,14 @@ def save_checkpoint(folder: str | Path, config: Mapping[str, Any], tensors: Mapp
     for shard in range(shards):
         file = f"model-{shard + 1:05d}-of-{shards:05d}.safetensors"
         part = names[shard::shards]
-        save_file({name: tensors[name].contiguous() for name in part}, folder / f"{file}.part", metadata={"format": "pt"})
-        (folder / f"{file}.part").replace(folder / file)
+        with whole(folder / file) as path:
+            save_file({name: tensors[name].contiguous() for name in part}, path, metadata={"format": "pt"})
         places.update(dict.fromkeys(part, file))
     total = sum(tensor.numel() * tensor.dtype.itemsize for tensor in tensors.values())
     index = {"metadata": {"total_size": total}, "weight_map": places}
     for file, value in (("model.safetensors.index.json", index), ("config.json", dict(config))):
-        (folder / f"{file}.part").write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
-        (folder / f"{file}.part").replace(folder / file)
+        with whole(folder / file) as path:
+            path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
 def random_tensors(family: Family, config: TransformerConfig, *, seed: int, dtype: torch.dtype) -> Iterator[tuple[str, Tensor]]:

@@ -177,8 +177,8 @@ class Recorder:
         stats, choice = step.view.stats, step.choice
         small = {name: getattr(stats, name) for name in PREDICTED}  # not the stats themselves, which hold on to the states
         hide = torch.zeros_like(choice.reveal) if choice.hide is None else choice.hide
-        self._kept.append(_Kept(step.step, choice.reveal, hide, step.view.masked, step.window, choice.score, small))
-        self._end_ids = stats.end_ids
+        kept = _Kept(step.step, choice.reveal, hide, step.view.masked, step.window, choice.score, small, stats.end_ids)
+        self._kept.append(kept)
         if len(self._kept) >= FLUSH:
             self._flush()
 
@@ -205,7 +205,7 @@ class Recorder:
         )
         first = kept[0].step
         predicted = {name: torch.cat([step.predicted[name] for step in kept]) for name in PREDICTED}
-        stats = Stats(**predicted, end_ids=self._end_ids, rest_entropy=_no_entropy)
+        stats = Stats(**predicted, end_ids=kept[0].end_ids, rest_entropy=_no_entropy)
         top1, margin, other, mass = (
             values.reshape(masked.shape) for values in (stats.probability, stats.margin, stats.other_id, stats.end_mass)
         )
@@ -248,6 +248,7 @@ class _Kept:
     window: Tensor
     score: Tensor | None
     predicted: dict[str, Tensor]
+    end_ids: tuple[int, ...]
 
 
 def _no_entropy() -> Tensor:
