@@ -92,6 +92,14 @@ def read_config(folder: Path, specials: Mapping[str, int]) -> tuple[Family, Tran
     raise CheckpointError(f"{folder / 'config.json'}: model_type {kind!r} is not supported; supported: {known}")
 
 
+def read_taught(folder: Path) -> dict[str, str]:
+    """How a model knows our tasks, if its config.json says so."""
+    taught = read_json(folder / "config.json").get("unmask", {})
+    if not isinstance(taught, dict) or not all(isinstance(value, str) for value in taught.values()):
+        raise CheckpointError(f"{folder / 'config.json'} has unmask={taught!r}; it must be an object with texts")
+    return taught
+
+
 def read_json(path: Path, why: str = "download it again") -> dict[str, Any]:
     """A JSON object from a file, or one line that says what is wrong with it."""
     if not path.is_file():

@@ -1,8 +1,10 @@
 """Text in, text out: `unmask.load(name).generate(prompt)`."""
 
+import hashlib
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +13,7 @@ import torch
 from unmask.backbones.base import Backbone
 from unmask.backbones.toy import ToyBackbone
 from unmask.canvas import OPEN, Canvas
-from unmask.checkpoint import load_backbone, read_config
+from unmask.checkpoint import load_backbone, read_config, read_taught
 from unmask.device import pick_device, pick_dtype
 from unmask.errors import InputError, MemoryLimitError
 from unmask.frames import Frame, frames
@@ -34,6 +36,17 @@ class Model:
     backbone: Backbone
     text: Text
     dtype: torch.dtype
+    taught: Mapping[str, str] = field(default_factory=dict)
+    """How the model knows the tasks, from "unmask" in its config.json: the `prompt` it was taught with, and the `level`."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells these weights from others: a hash of the tensors' names and shapes and of numbers spread over each of them."""
+        digest = hashlib.sha256(type(self.backbone).__name__.encode())
+        for name, tensor in self.backbone.state_dict().items() if isinstance(self.backbone, torch.nn.Module) else ():
+            spread = tensor.detach().flatten()[:: max(1, tensor.numel() // 1009)]
+            digest.update(f"{name}{tuple(tensor.shape)}".encode() + spread.float().cpu().numpy().tobytes())
+        return digest.hexdigest()[:16]
 
     def generate(self, prompt: Prompt | Sequence[Prompt], **options: Any) -> Any:
         """Answer a prompt (a Generation) or several (a list of them); the keywords are those of `prepare`."""
@@ -49,6 +62,7 @@ class Model:
         template: str | None = None,
         raw: bool = False,
         samples: int = 1,
+        seeds: Sequence[tuple[int, int]] | None = None,
         batch: int | Literal["auto"] = "auto",
         record: bool | Literal["full"] = True,
         fused: bool = False,
@@ -59,9 +73,9 @@ class Model:
 
         A string becomes a user message if the model has a chat template, unless `raw`. `template` is text with holes
         (`<hole:8>`) that is filled in after the prompt, or by itself if the prompt is empty. With `samples` > 1 every prompt
-        gets that many answers, each from its own random numbers. `batch` rows are decoded at a time; "auto" starts with all
-        and halves on lack of memory, keeping what is finished. `select` is an order of your own, in place of a named one.
-        The other keywords are `Settings`.
+        gets that many answers, each from its own random numbers. `seeds` gives each prompt its own (seed, number of the
+        sample). `batch` rows are decoded at a time; "auto" starts with all and halves on lack of memory, keeping what is
+        finished. `select` is an order of your own, in place of a named one. The other keywords are `Settings`.
         """
         prompts, single = as_list(prompt)
         for name, number in (("samples", samples), ("batch", 1 if batch == "auto" else batch)):
@@ -71,13 +85,18 @@ class Model:
             raise InputError(f"record={record!r} must be True, False or 'full'")
         if template is not None and "length" in options:
             raise InputError(f"length={options['length']} has no meaning beside a template, whose holes have their own lengths")
+        if seeds is not None and (len(seeds) != len(prompts) or samples > 1 or "seed" in options):
+            raise InputError(
+                f"{len(seeds)} seeds for {len(prompts)} prompts; give one each, and no seed or samples beside them"
+            )
         strategy = self.strategy(Settings.of(options), select=select)
         rows = []
         for one in prompts:
             row = prompt_row(one, strategy.settings.length, text=self.text, backbone=self.backbone, template=template, raw=raw)
             strategy.counts(row.tokens.count(OPEN))  # refused now rather than in the middle of a batch
             rows += [row] * samples
-        seeds = [(strategy.settings.seed, sample) for _ in prompts for sample in range(samples)]
+        if seeds is None:
+            seeds = [(strategy.settings.seed, sample) for _ in prompts for sample in range(samples)]
         return Job(self, strategy, rows, seeds, batch=batch, record=record, fused=fused, single=single and samples == 1)
 
     def strategy(self, settings: Settings, *, select: Select | None = None) -> Strategy:
@@ -104,7 +123,10 @@ class Run:
         self.canvas = Canvas.of([row.tokens for row in rows], seeds=seeds, device=model.backbone.device)
         self.counts = [strategy.counts(holes) for holes in self.canvas.holes]
         self.settings = asdict(strategy.settings)
-        meta = {"model": model.name, "dtype": str(model.dtype)[6:], **self.settings, "steps": self.steps}
+        meta = {
+            "model": model.name, "dtype": str(model.dtype)[6:], "end_ids": list(model.backbone.end_ids), **self.settings,
+            "steps": self.steps,
+        }  # fmt: skip
         detail = "full" if record == "full" else "reveals"
         self.recorder = Recorder(self.canvas, model.backbone.mask_id, detail=detail, meta=meta) if record else None
         self.last: Step | None = None
@@ -238,7 +260,7 @@ def load(
     folder = find_folder(name, revision=revision)
     text = Text.load(folder)
     backbone = load_backbone(folder, device=place, dtype=kind, specials=text.specials, tokens=text.size, context=context)
-    return Model(name, backbone, text, kind)
+    return Model(name, backbone, text, kind, read_taught(folder))
 
 
 def load_text(name: str, *, revision: str | None = None) -> tuple[Text, tuple[int, ...], int]:

@@ -4,7 +4,8 @@ The families differ in a config and in the names of their weights (llada.py, dre
 projections are each one matrix, and the last layer computes queries and MLP only for the states that are asked for.
 """
 
-# B batch, S canvas, L open slots, M rows, D hidden, H heads, K key/value heads, E head size, V vocabulary
+# B batch, S canvas, Q queries (1: the same for all), L open slots, M rows, D hidden, H heads, K key/value heads, E head size,
+# V vocabulary
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ class Layer(nn.Module):
         x: Float[Tensor, "B S D"],
         rope: Float[Tensor, "2 S E"],
         *,
-        mask: Bool[Tensor, "B 1 1 S"] | None = None,
+        mask: Bool[Tensor, "B 1 Q S"] | None = None,
         rows: Int[Tensor, "B L"] | None = None,
     ) -> Float[Tensor, "B L D"]:
         """The layer's output at all positions, or only at `rows`; every position is attended to either way."""

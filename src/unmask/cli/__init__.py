@@ -11,9 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+from unmask.cli.evaluate import evaluate
 from unmask.cli.generate import generate
 from unmask.cli.info import doctor, models, rules
+from unmask.cli.pretrain import pretrain
 from unmask.cli.replay import replay
+from unmask.cli.tasks import tasks
 from unmask.errors import InputError, UnmaskError
 
 app = typer.Typer(
@@ -24,8 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (generate, replay, models, rules, doctor):
+for command in (generate, replay, evaluate, pretrain, models, rules, doctor):
     app.command()(command)
+app.add_typer(tasks)
 
 
 def _version(value: bool) -> None:

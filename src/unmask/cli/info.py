@@ -23,7 +23,7 @@ def models(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(lines))
         return
-    _table(
+    table(
         ["model", "family", "about", "here"],
         [[line["name"], line["family"], line["about"], "yes" if line["ready"] else "no"] for line in lines],
     )
@@ -53,7 +53,7 @@ def rules(as_json: Json = False) -> None:
         return
     for kind, lines in tables.items():
         rows = [[str(line["usage"]), str(line["summary"])] for line in lines.values()]
-        _table([f"--{kind}", "(arguments with their defaults)"], rows)
+        table([f"--{kind}", "(arguments with their defaults)"], rows)
         print()
     print("Understood as well: " + ", ".join(f"{theirs} for {ours}" for theirs, ours in SAME_ORDER.items()) + ".")
 
@@ -77,7 +77,7 @@ def doctor(as_json: Json = False) -> None:
         [name, f"{fit['gib']:.1f} GiB", *("fits" if fits else "too large" for fits in fit["fits"].values())]
         for name, fit in report["fits"].items()
     ]
-    _table(["model in dtype", "weights", *(device["name"] for device in report["devices"])], rows)
+    table(["model in dtype", "weights", *(device["name"] for device in report["devices"])], rows)
 
 
 PARAMETERS = {"LLaDA-8B": 8_015_581_184, "Dream-7B": 7_615_616_512}
@@ -134,7 +134,7 @@ def _report() -> dict[str, Any]:
     }
 
 
-def _table(head: list[str], rows: list[list[str]]) -> None:
+def table(head: list[str], rows: list[list[str]]) -> None:
     """Plain columns that survive a pipe."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     for row in [head, *rows]:

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMANDS = ["", "generate", "replay", "models", "rules", "doctor", "demo"]
+COMMANDS = [
+    "", "generate", "replay", "evaluate", "tasks", "tasks list", "tasks sample", "tasks score", "pretrain", "models", "rules",
+    "doctor", "demo",
+]  # fmt: skip
 RUN = "import sys; sys.argv[0] = 'unmask'; from unmask.cli import main; main()"
 
 

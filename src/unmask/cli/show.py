@@ -88,3 +88,12 @@ class Watch(AbstractContextManager["Watch"]):
         elif frame.step % self.every == 0 or frame.step in (1, last):
             text = "".join(piece(part) for part in frame.pieces)
             self.console.print(f"step {frame.step:>{len(str(last))}}/{last}  {text}", markup=False, soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """A length of time, for people.
+
+    >>> duration(42), duration(150), duration(8000)
+    ('42 s', '2.5 min', '2.2 h')
+    """
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,1 @@
+"""Pretraining of small models from the generators: recipes, examples, objectives."""

@@ -1,0 +1,84 @@
+"""Completions in files, to be scored: d1's `*_generations.json`, and JSON lines of our own."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import InputError
+from unmask.tasks import sudoku
+from unmask.tasks.problem import Problem
+
+NUMBERS = re.compile(r"Numbers: \[([\d, ]+)\]")
+TARGET = re.compile(r"Target: (\d+)")
+PUZZLE = re.compile(r"Sudoku puzzle: ([0-9]{16})")
+
+
+def read_completions(path: Path, task: str) -> list[tuple[Problem, str]]:
+    """Problems with what a model made of them.
+
+    d1's files hold {"generations": [{"question", "ground_truth", "generations"}, ...]}; in ours, each line is an object with
+    question, answer, completion and, for countdown and sudoku, facts (as `unmask tasks sample --json` writes them).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text ({error})") from None
+    rows = _rows(path, text)
+    found = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            found.append(_published(row, task) if "ground_truth" in row else _own(row))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise InputError(f"{path} row {number} is not a completion of task {task!r} ({error!r})") from None
+    if not found:
+        raise InputError(f"{path} holds no completions")
+    return found
+
+
+def _rows(path: Path, text: str) -> list[Mapping[str, Any]]:
+    try:
+        whole = json.loads(text)
+        rows = (
+            whole["generations"] if isinstance(whole, dict) and "generations" in whole and "question" not in whole else [whole]
+        )
+    except ValueError:
+        rows = []
+        for number, line in enumerate(text.splitlines(), start=1):
+            if line.strip():
+                try:
+                    rows.append(json.loads(line))
+                except ValueError as error:
+                    raise InputError(f"{path} line {number} is not JSON ({error})") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path} must hold objects, one a completion")
+    return rows
+
+
+def _own(row: Mapping[str, Any]) -> tuple[Problem, str]:
+    completion = row["completion"]
+    if not isinstance(completion, str):
+        raise TypeError("completion is no text")
+    return Problem(str(row["question"]), str(row["answer"]), dict(row.get("facts", {}))), completion
+
+
+def _published(row: Mapping[str, Any], task: str) -> tuple[Problem, str]:
+    question, truth, completion = row.get("question", ""), row["ground_truth"], row["generations"]
+    if not isinstance(completion, str) or not isinstance(question, str):
+        raise TypeError("question or generations is no text")
+    if task == "countdown":
+        if isinstance(truth, list) and len(truth) == 2:
+            numbers, target = tuple(int(number) for number in truth[0]), int(truth[1])
+        else:
+            numbers = tuple(int(number) for number in NUMBERS.search(question)[1].split(","))  # type: ignore[index]
+            target = int(TARGET.search(question)[1])  # type: ignore[index]
+        return Problem(question, "", {"numbers": numbers, "target": target}), completion
+    if task == "sudoku":
+        puzzle = question[:16] if re.fullmatch("[0-9]{16}", question[:16]) else PUZZLE.search(question)[1]  # type: ignore[index]
+        if truth not in sudoku.solutions(puzzle):
+            raise ValueError(f"{truth} does not solve {puzzle}")
+        return Problem(question, truth, {"puzzle": puzzle}, boxed=False), completion
+    return Problem(question, str(truth)), completion

@@ -1,0 +1,68 @@
+"""The correct scorers: exact numbers, exact expressions, every valid grid, and no `eval`."""
+
+import re
+from fractions import Fraction
+
+from unmask.tasks import rational, sudoku
+from unmask.tasks.extract import boxes, final, tagged
+
+MARKS = re.compile(r"[\s|,;\[\]`*-]+|<\|[a-z_]+\|>")
+"""What may stand between the digits of a grid."""
+
+
+def same_number(text: str, truth: str) -> bool:
+    """Whether the completion's final answer states this number."""
+    answer = final(text)
+    found = None if answer is None else rational.number(answer)
+    return found is not None and found == rational.number(truth)
+
+
+def same_form(text: str, truth: str) -> bool:
+    """Whether it states this number, and a fraction in the same terms: 2/4 is not 1/2 simplified."""
+    answer = final(text)
+    if answer is None or not same_number(text, truth):
+        return False
+    wanted, given = (rational.value(rational.normal(part) or "") for part in (truth, answer))
+    return wanted is None or len(wanted[1]) < 2 or (given is not None and given[1] == wanted[1])
+
+
+def reaches(text: str, numbers: tuple[int, ...], target: int) -> bool:
+    """Whether the final expression has the target's value and uses each number once.
+
+    >>> reaches(r"<answer>\\boxed{(5 - 1) * 3 = 12}</answer>", (3, 5, 1), 12)
+    True
+    """
+    answer = final(text)
+    if answer is None or len(answer) > rational.LONGEST:
+        return False
+    found = rational.value(answer.partition("=")[0])
+    return found is not None and sorted(found[1]) == sorted(numbers) and found[0] == Fraction(target)
+
+
+def cells(text: str, puzzle: str) -> tuple[int, int]:
+    """Right cells among the empty ones, and how many were empty; any valid grid is right in all of them.
+
+    A grid is 16 digits; with fewer or more of them it is not known which cell is meant, and none counts.
+    """
+    empty = [place for place, digit in enumerate(puzzle) if digit == sudoku.BLANK]
+    grid = read_grid(text)
+    if grid is None:
+        return 0, len(empty)
+    right = (sum(grid[place] == solution[place] for place in empty) for solution in sudoku.solutions(puzzle))
+    return max(right, default=0), len(empty)
+
+
+def solves(text: str, puzzle: str) -> bool:
+    """Whether the grid is a solution: valid, and with the puzzle's own clues."""
+    return read_grid(text) in sudoku.solutions(puzzle)
+
+
+def read_grid(text: str) -> str | None:
+    """The 16 digits of the answer: in the answer tags, or else the last 16 that stand by themselves."""
+    inside = tagged(text)
+    if inside is None:
+        alone = re.findall(r"(?<![0-9])[0-9]{16}(?![0-9])", text)
+        return alone[-1] if alone else None
+    inner = boxes(inside)
+    digits = MARKS.sub("", inner[-1] if inner else inside) if len(inside) <= rational.LONGEST else ""
+    return digits if re.fullmatch(r"[0-9]{16}", digits) else None
