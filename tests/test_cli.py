@@ -10,11 +10,14 @@ import pytest
 
 from conftest import write_checkpoint
 from tokenizer_files import write_llada
+from unmask.cli.reference import COMMANDS
 
 HERE = [sys.executable, "-c", "import unmask.cli; unmask.cli.main()"]
 
 
 def unmask(*args, stdin=None, env=None):
+    if args[:1] == ("generate",) and "--model" not in args:
+        args = (*args, "--model", "toy")
     return subprocess.run(
         [*HERE, *args], capture_output=True, text=True, input=stdin, env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
     )
@@ -71,7 +74,7 @@ def test_watching_changes_no_token():
 def test_the_view_is_animated_on_a_terminal_and_plain_elsewhere():
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [*HERE, "generate", "Hi", "--length", "32", "--steps", "4", "--show-steps"],
+        [*HERE, "generate", "Hi", "--model", "toy", "--length", "32", "--steps", "4", "--show-steps"],
         stdout=subprocess.PIPE, stderr=follower, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"},
     )  # fmt: skip
     os.close(follower)
@@ -183,7 +186,7 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_decode(tmp_path):
 
 
 def test_stdin_that_is_no_text_and_output_that_cannot_be_encoded():
-    done = subprocess.run([*HERE, "generate", "-"], capture_output=True, input=b"\xff\xfe")
+    done = subprocess.run([*HERE, "generate", "-", "--model", "toy"], capture_output=True, input=b"\xff\xfe")
     assert (done.returncode, b"stdin is not UTF-8" in done.stderr) == (2, True)
     done = unmask("demo", env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode in (0, 1)
@@ -211,8 +214,8 @@ def test_replay_refuses_a_record_of_another_or_no_model(tmp_path):
 
 
 def test_help_starts_with_an_example():
-    for command in ([], ["generate"], ["replay"], ["models"], ["rules"], ["doctor"], ["demo"]):
-        done = unmask(*command, "--help")
+    for command in COMMANDS:
+        done = unmask(*command.split(), "--help")
         assert done.returncode == 0
         assert "Example: unmask" in done.stdout.split("Options:")[0]
 
@@ -236,10 +239,94 @@ def test_version_and_completion():
     )
 
 
-def test_demo_shows_what_the_paper_says():
-    done = unmask("demo")
-    assert done.returncode == 0
-    lines = [line for line in done.stdout.splitlines() if "tokens of text" in line]
-    raw, annealed, ours = (int(line.split(" tokens of text")[0].split()[-1]) for line in lines)
-    assert raw < annealed <= ours
-    assert "unmask doctor" in done.stdout
+def test_demo_decodes_a_problem_of_each_task_in_two_ways():
+    done = unmask("demo", env={"COLUMNS": "120"})
+    assert done.returncode == 0, done.stderr
+    for word in ("words", "algebra", "countdown", "sudoku", "step 16 of 64", "end-of-sequence tokens", "unmask doctor"):
+        assert word in done.stdout
+    totals = [
+        int(line.split("they have ")[1].split(":")[0].rstrip(",.")) for line in done.stdout.splitlines() if "they have " in line
+    ]
+    counted = [
+        line.split()
+        for line in done.stdout.splitlines()
+        if line.strip().startswith(("│ words", "│ algebra", "│ countdown", "│ sudoku"))
+    ]
+    assert len(counted) == 4
+    assert len(totals) <= 1
+
+
+def test_tasks_are_listed_made_and_scored(tmp_path):
+    assert {row["task"] for row in json.loads(unmask("tasks", "list", "--json").stdout)} >= {"gsm8k", "math500", "words"}
+    made = [
+        json.loads(line)
+        for line in unmask("tasks", "sample", "countdown", "-n", "3", "--json", "--seed", "5").stdout.splitlines()
+    ]
+    assert len(made) == 3
+    shown = unmask("tasks", "sample", "countdown", "-n", "3", "--seed", "5").stdout
+    assert all(row["question"] in shown and row["solution"] in shown for row in made)
+    file = tmp_path / "answers.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps({**row, "completion": text}) + "\n"
+            for row, text in zip(made, [made[0]["solution"], "no", ""], strict=True)
+        )
+    )
+    done = unmask("tasks", "score", str(file), "--task", "countdown", "--rows")
+    *rows, summary = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["strict"]["right"] for row in rows] == [1, 0, 0]
+    assert summary["strict"] == summary["d1"] == {"right": 1, "of": 3, "accuracy": 1 / 3, "solved": 1}
+
+
+def test_evaluate_prints_a_table_and_json_and_goes_on(tmp_path):
+    options = [
+        "evaluate",
+        "--model",
+        "toy",
+        "--task",
+        "words",
+        "--n",
+        "4",
+        "--length",
+        "16",
+        "--steps",
+        "4,8",
+        "--out",
+        str(tmp_path),
+    ]
+    table = unmask(*options)
+    assert table.returncode == 0, table.stderr
+    assert [line.split()[0] for line in table.stdout.splitlines()] == ["task", "words", "words"]
+    lines = json.loads(unmask(*options, "--json").stdout)
+    assert [line["steps"] for line in lines] == [4, 8]
+    assert all(line["n"] == 4 and 0 <= line["low"] <= line["accuracy"] <= line["high"] <= 1 for line in lines)
+    assert json.loads((tmp_path / "report.json").read_text()) == lines
+    assert len(list(tmp_path.glob("words-*.jsonl"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["tasks", "sample", "sudoko"], "did you mean 'sudoku'"),
+        (["tasks", "sample", "words", "--level", "eazy"], "did you mean 'easy'"),
+        (["tasks", "sample", "words", "--style", "short"], "unknown style"),
+        (["tasks", "sample", "words", "-n", "0"], "must be at least 1"),
+        (["tasks", "sample", "gsm8k"], "has no generator"),
+        (["tasks", "sample", "gsm8k", "--data", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),
+        (["tasks", "score", "nowhere.json", "--task", "words"], "nowhere.json cannot be read"),
+        (["evaluate", "--task", "wrods"], "did you mean 'words'"),
+        (["evaluate", "--task", "words", "--model", "toy", "--steps", "many"], "steps='many' must be numbers"),
+        (["evaluate", "--task", "words", "--model", "toy", "--steps", "999"], "steps=999"),
+        (["evaluate", "--task", "words", "--model", "toy", "--blocks", "48"], "do not divide"),
+        (["evaluate", "--task", "words", "--model", "toy", "--order", "margn"], "did you mean 'margin'"),
+        (["evaluate", "--task", "words", "--model", "toy", "--n", "0"], "n=0 must be at least 1"),
+        (["evaluate", "--task", "words", "--model", "toy", "--prompt", "nowhere.toml"], "nowhere.toml cannot be read"),
+        (["pretrain", "tinny", "--out", "x"], "did you mean 'tiny'"),
+        (["pretrain", "nowhere.toml", "--out", "x"], "nowhere.toml cannot be read"),
+    ],
+)
+def test_bad_input_of_tasks_and_training_is_one_line(args, words):
+    done = unmask(*args)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1

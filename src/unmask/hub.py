@@ -1,4 +1,4 @@
-"""From a model's name to its folder: the toy, a local path, or a hub id. Never any code from a hub."""
+"""From a model's name to its folder: the package's own, a local path, or a hub id. Never any code from a hub."""
 
 import os
 import re
@@ -9,6 +9,9 @@ from unmask.backbones import FAMILIES
 from unmask.errors import CheckpointError, InputError
 
 TOY = "toy"
+TINY = "tiny"
+"""The model inside the package, and the default everywhere."""
+PACKAGED = {TINY: Path(__file__).parent / "models" / TINY}
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 FILES = [
     "config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json", "tokenizer_config.json",
@@ -31,7 +34,10 @@ class Listing:
 
 def listings() -> list[Listing]:
     """The models that can be named, and whether they are here already."""
-    lines = [Listing(TOY, "toy", "a table that knows one sentence; no weights", True)]
+    lines = [
+        Listing(TINY, "dream", "5 million weights inside the package; four small tasks", True),
+        Listing(TOY, "toy", "a table that knows one sentence; no weights", True),
+    ]
     for family in FAMILIES.values():
         for name, about in family.published.items():
             lines.append(Listing(name, family.name, about, cached_folder(name) is not None))
@@ -40,6 +46,8 @@ def listings() -> list[Listing]:
 
 def find_folder(name: str, *, revision: str | None = None, weights: bool = True) -> Path:
     """The local folder of a model, downloaded first if `name` is a hub id that is not in the cache."""
+    if name in PACKAGED:
+        return PACKAGED[name]
     path = Path(os.path.expanduser(name))
     if path.is_dir():
         if not (path / "config.json").is_file():
@@ -48,7 +56,7 @@ def find_folder(name: str, *, revision: str | None = None, weights: bool = True)
     if path.exists():
         raise CheckpointError(f"{path} is a file; give the folder of a published checkpoint")
     if not HUB_ID.fullmatch(name) or ".." in name or "--" in name:
-        known = ", ".join([TOY, *(model for family in FAMILIES.values() for model in family.published)])
+        known = ", ".join([TINY, TOY, *(model for family in FAMILIES.values() for model in family.published)])
         raise InputError(f"model {name!r} is no folder here and no hub id (owner/name); known: {known}")
     folder = cached_folder(name, revision=revision, weights=weights)
     return folder if folder is not None else _download(name, revision, FILES if weights else FILES_WITHOUT_WEIGHTS)

@@ -18,7 +18,7 @@ from unmask.device import pick_device, pick_dtype
 from unmask.errors import InputError, MemoryLimitError
 from unmask.frames import Frame, frames
 from unmask.generation import Generation
-from unmask.hub import TOY, find_folder
+from unmask.hub import TINY, TOY, find_folder
 from unmask.loop import decode_steps
 from unmask.prompts import Prompt, Row, as_list, pad_left, prompt_row
 from unmask.record import Recorder
@@ -233,14 +233,14 @@ class Job:
 
 
 def load(
-    name: str | Path = TOY,
+    name: str | Path = TINY,
     *,
     device: str | None = None,
     dtype: str | None = None,
     revision: str | None = None,
     context: int | None = None,
 ) -> Model:
-    """Load a model: `toy`, a checkpoint folder, or a hub id such as "GSAI-ML/LLaDA-8B-Instruct".
+    """Load a model: `tiny` (inside the package), `toy`, a checkpoint folder, or a hub id such as "GSAI-ML/LLaDA-8B-Instruct".
 
     >>> load("toy").generate("Tell me.", length=128).text
     'First write what you know best; leave the end for the end, and the rest will follow.'

@@ -22,10 +22,16 @@ def piece(text: str) -> str:
     return "".join(char if char.isprintable() else shown.get(char, "�") for char in text)
 
 
-def painted(pieces: Sequence[str], steps: Sequence[int | None], last: int, *, fresh: int | None = None) -> Line:
-    """One line of tokens, coloured by the step of their reveal, those of step `fresh` reversed; masks and ends dim."""
+def painted(
+    pieces: Sequence[str], steps: Sequence[int | None], last: int, *, fresh: int | None = None, breaks: bool = False
+) -> Line:
+    """Tokens coloured by the step of their reveal, those of step `fresh` reversed; masks and ends dim.
+
+    All on one line, unless `breaks` lets line breaks be what they are.
+    """
     line = Line()
-    styled = ((piece(text), _style(text, step, last, fresh)) for text, step in zip(pieces, steps, strict=True))
+    shown = ("\n".join(map(piece, text.split("\n"))) if breaks else piece(text) for text in pieces)
+    styled = ((text, _style(text, step, last, fresh)) for text, step in zip(shown, steps, strict=True))
     for style, run in groupby(styled, key=lambda pair: pair[1]):
         line.append("".join(text for text, _ in run), style=style)
     return line

@@ -78,8 +78,9 @@ class Examples:
     def _example(self, phase: Phase, rng: random.Random) -> Example:
         task, style = draw_one(phase.tasks, rng), draw_one(phase.styles, rng)
         problem = sample(task, rng.getrandbits(40), level=self.recipe.level, split="train", seed=self.recipe.seed)
-        prompt = self.prompt(problem.question)
-        written = (self.text.encode(problem.response(shorter)) for shorter in STYLES[STYLES.index(style) :])
+        opened = phase.opened == 1.0 or rng.random() < phase.opened
+        prompt, before = self.prompt(problem.question, opened=opened), "" if opened else PREFILL
+        written = (self.text.encode(before + problem.response(shorter)) for shorter in STYLES[STYLES.index(style) :])
         answer = next((tokens for tokens in written if len(tokens) < self.recipe.shape.window), None)
         if answer is None:
             raise InputError(f"no answer to {problem.question!r} fits a window of {self.recipe.shape.window}; make it larger")
@@ -87,9 +88,11 @@ class Examples:
         room = self.recipe.shape.window - len(answer) if phase.filled else 1
         return Example(prompt + answer + [self.fill] * room, len(prompt), end)
 
-    def prompt(self, question: str) -> list[int]:
+    def prompt(self, question: str, *, opened: bool) -> list[int]:
         """A question as the model is asked it, up to the window."""
-        chat: list[Mapping[str, str]] = [{"role": "user", "content": question}, {"role": "assistant", "content": PREFILL}]
+        chat: list[Mapping[str, str]] = [{"role": "user", "content": question}]
+        if opened:
+            chat.append({"role": "assistant", "content": PREFILL})
         return self.text.encode(self.text.chat(chat), start=False)
 
 

@@ -64,6 +64,8 @@ class Training:
         self.examples = Examples(recipe, self.text, fill)
         self.model = fresh_model(config, seed=recipe.seed)
         self.optimizers = make_optimizers(self.model)
+        self.total = torch.zeros(())
+        """The losses since the last step that LOG_EVERY divides."""
         self.step = self._resume()
         torch._dynamo.config.recompile_limit = 64
 
@@ -74,20 +76,25 @@ class Training:
         """Train to the end, or to step `until`, reporting on the way."""
         forward = torch.compile(all_logits, dynamic=False) if self.recipe.compile else all_logits
         goal = self.recipe.steps if until is None else min(until, self.recipe.steps)
-        total, tokens, start = torch.zeros(()), 0, time.perf_counter()
+        tokens, start = 0, time.perf_counter()
         while self.step < goal:
             phase, number = self.recipe.at(self.step)
             batch = self.examples.batch(self.step)
             generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
             lesson = make_lesson(batch, shares_at(phase, number), mask_id=self.model.mask_id, generator=generator)
-            total, tokens = total + self._learn(forward, lesson, rate_at(phase, number)), tokens + batch.tokens.numel()
+            self.total, tokens = (
+                self.total + self._learn(forward, lesson, rate_at(phase, number)),
+                tokens + batch.tokens.numel(),
+            )
             self.step += 1
             if self.step % LOG_EVERY == 0 or self.step == goal:
-                mean = float(total) / ((self.step - 1) % LOG_EVERY + 1)
+                mean = float(self.total) / ((self.step - 1) % LOG_EVERY + 1)
                 if not mean < float("inf"):
                     raise InputError(f"the loss is {mean} at step {self.step}; lower the rate of phase {phase.name!r}")
                 seconds = time.perf_counter() - start
                 yield self._log(Report(self.step, self.recipe.steps, phase.name, mean, tokens, seconds))
+            if self.step % LOG_EVERY == 0:
+                self.total = torch.zeros(())
             if self.step % self.recipe.save_every == 0 or self.step == goal:
                 self.save()
             if self.step % self.recipe.evaluate_every == 0 or self.step == self.recipe.steps:
@@ -95,7 +102,7 @@ class Training:
                 seconds = time.perf_counter() - start
                 yield self._log(Report(self.step, self.recipe.steps, phase.name, mean, tokens, seconds, scores))
             if self.step % LOG_EVERY == 0:
-                total, tokens, start = torch.zeros(()), 0, time.perf_counter()
+                tokens, start = 0, time.perf_counter()
 
     def scores(self, problems: int = 8) -> dict[str, float]:
         """How many fresh problems of each task the model solves in blocks of 16, two tokens a step."""
@@ -140,6 +147,7 @@ class Training:
         """Weights and optimizer moments by name."""
         names: dict[Tensor, str] = {parameter: name for name, parameter in self.model.named_parameters()}
         state = {f"weights.{name}": parameter.detach() for parameter, name in names.items()}
+        state["total"] = self.total
         for optimizer in self.optimizers:
             for parameter, moments in optimizer.state.items():
                 for key, value in moments.items():
@@ -163,6 +171,7 @@ class Training:
         step = int(meta.get("step", 0))
         if meta.get("recipe") != self.recipe.fingerprint(step):
             raise InputError(f"{path} holds step {step} of another recipe; choose another folder, or give that recipe")
+        self.total = stored.pop("total")
         with torch.no_grad():
             for optimizer in self.optimizers:
                 for group in optimizer.param_groups:

@@ -45,7 +45,7 @@ def learn(texts: Iterable[str], *, size: int) -> Tokenizer:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=[FILL, MASK, USER, ASSISTANT],
     )  # fmt: skip
     tokenizer.train_from_iterator(texts, trainer=trainer)
-    return tokenizer
+    return Tokenizer.from_str(tokenizer.to_str())  # the added tokens learn the ids that training gave them
 
 
 def write(tokenizer: Tokenizer, folder: Path) -> Text:

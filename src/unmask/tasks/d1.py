@@ -8,50 +8,50 @@ time linear in the text; published results that would take forever (9**9**9) or 
 import ast
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from operator import add, floordiv, mul, neg, pos, sub, truediv
+from typing import Any
 
-from unmask.tasks.extract import tagged
+from unmask.tasks.extract import braces, tagged
 
 NUMBER = re.compile(r"-?\d+\.?\d*")
+NOT_FINITE = r"[^\S\n]*+[+-]?(?ai:infinity|inf|nan)[^\S\n]*+"
+BOXES = re.compile(r"\\boxed\{(?:([^}\n\d]*+\d[^}\n]*+|" + NOT_FINITE + r")\}|[^}\n]*+\}|.*+)")
+r"""A box that ends on its line: its text, if Python's `float` or NUMBER can make a number of it."""
 ENDINGS = ("<|eot_id|>", "<|endoftext|>")
 LONGEST = 1000
 """Longer expressions are not parsed."""
 LARGEST_BITS = 4096
 """Larger powers are not computed."""
+Value = int | float | complex
+"""Python's powers of negative numbers can be complex, and the published program takes them as they come."""
 
 
 def gsm8k_number(text: str) -> float | None:
     """The number that d1 takes for the answer: from the first box that holds one, else the last one in the answer tags."""
-    for box in _flat_boxes(text):
-        inside = box.strip()
-        if inside.strip(".") and (found := _float(inside, which=0)) is not None:
-            return found
-    return _float((tagged(text) or "").strip(), which=-1)
+    inside = next(filter(None, BOXES.findall(text)), None)
+    if inside is not None:
+        return _float(inside.strip(), _first)
+    return _float((tagged(text) or "").strip(), _last)
 
 
-def _flat_boxes(text: str) -> list[str]:
-    r"""What stands between `\boxed{` and the next closing brace of the same line."""
-    found, place = [], 0
-    while (place := text.find("\\boxed{", place)) >= 0:
-        start = place + len("\\boxed{")
-        end, line = text.find("}", start), text.find("\n", start)
-        if end < 0:
-            break
-        if 0 <= line < end:
-            place = line  # nothing on this line is closed
-            continue
-        found.append(text[start:end])
-        place = end + 1
-    return found
-
-
-def _float(text: str, which: int) -> float | None:
-    """The text as a number, else the first (0) or last (-1) number in it."""
+def _float(text: str, find: Callable[[str], str | None]) -> float | None:
+    """The text as a number, else the number found in it."""
     try:
         return float(text)
     except ValueError:
-        numbers = NUMBER.findall(text)
-        return float(numbers[which]) if numbers else None
+        number = find(text)
+        return None if number is None else float(number)
+
+
+def _first(text: str) -> str | None:
+    match = NUMBER.search(text)
+    return match[0] if match else None
+
+
+def _last(text: str) -> str | None:
+    backwards = re.search(r"\d[\d.]*-?", text[::-1])  # the last digit, and all that can belong to its number
+    return NUMBER.findall(backwards[0][::-1])[-1] if backwards else None
 
 
 def boxed(text: str) -> str | None:
@@ -63,14 +63,12 @@ def boxed(text: str) -> str | None:
         start = text.rfind("\\fbox")
         if start < 0:
             return text
-    depth = 0
-    for match in re.compile(r"[{}]").finditer(text, start):
-        depth += 1 if match[0] == "{" else -1
-        if depth == 0 and match[0] == "}":
-            found = text[start : match.end()]
-            opening = "\\boxed{"
-            return found[len(opening) : -1] if found.startswith(opening) else found
-    return None
+    places, opening, depth = braces(text[start:])
+    closing = places[~opening & (depth == 0)]
+    if not len(closing):
+        return None
+    found = text[start : start + int(closing[0]) + 1]
+    return found[len("\\boxed{") : -1] if found.startswith("\\boxed{") else found
 
 
 def math_answer(text: str) -> str | None:
@@ -87,28 +85,36 @@ def same_math(answer: str | None, truth: str | None) -> bool:
     if answer is None or truth is None:
         return answer is truth
     try:
-        return clean_math(answer) == clean_math(truth)
-    except (ValueError, IndexError, AssertionError):
+        wanted, given = clean_math(truth), _without_marks(answer)
+        if len(given) - given.count(" ") > len(wanted):  # what is still to be done makes no text shorter
+            return answer == truth
+        return _written_out(given) == wanted
+    except (ValueError, IndexError):
         return answer == truth
 
 
 def clean_math(text: str) -> str:
     """One spelling of a LaTeX answer; raises on what the published program raises on."""
+    return _written_out(_without_marks(text))
+
+
+def _without_marks(text: str) -> str:
     for old, new in (
         ("\n", ""), ("\\!", ""), ("\\\\", "\\"), ("tfrac", "frac"), ("dfrac", "frac"), ("\\left", ""), ("\\right", ""),
         ("^{\\circ}", ""), ("^\\circ", ""), ("\\$", ""),
     ):  # fmt: skip
         text = text.replace(old, new)
-    if "\\text{ " in text:  # a unit on the right
-        text, _unit = text.split("\\text{ ")
+    if text.count("\\text{ ") > 1:
+        raise ValueError("more than one unit")
+    text = text.partition("\\text{ ")[0]
     text = text.replace("\\%", "").replace(" .", " 0.").replace("{.", "{0.")
-    if not text:
-        return text
-    if text[0] == ".":
+    if text.startswith("."):
         text = "0" + text
-    sides = text.split("=")
-    if len(sides) == 2 and len(sides[0]) <= 2:
-        text = sides[1]
+    name, _, right = text.partition("=")
+    return right if text.count("=") == 1 and len(name) <= 2 else text
+
+
+def _written_out(text: str) -> str:
     text = _braced_roots(text).replace(" ", "")
     text = _braced_fractions(text)
     if text == "0.5":
@@ -147,22 +153,19 @@ def countdown_expression(text: str) -> str:
         found = text if inside is None else inside.strip()
     for old, new in (("\\div", "/"), ("\\times", "*"), ("\\cdot", "*")):
         found = found.replace(old, new)
-    signs = "0123456789+-*/() "
-    place = -1
-    while (place := found.find("=", place + 1)) >= 0:
-        start = place
-        while start > 0 and found[start - 1] in signs:
-            start -= 1
-        if start < place and found[place + 1 : place + 2] in tuple("0123456789. "):
-            return found[start:place].strip()
-    return found
+    equation = re.search(r"[0-9+\-*/() ]=[0-9. ]", found)
+    if equation is None:
+        return found
+    left = found[: equation.start() + 1]
+    return left[len(left.rstrip("0123456789+-*/() ")) :].strip()
 
 
 def countdown_right(text: str, numbers: Sequence[int], target: int) -> bool:
     """Whether d1 counts a Countdown completion as right."""
     expression = countdown_expression(text)
+    digits = [match[0] for match in islice(re.finditer(r"\d+", expression), len(numbers) + 1)]
     try:
-        used = sorted(int(number) for number in re.findall(r"\d+", expression))
+        used = sorted(int(number) for number in digits)
     except ValueError:  # more digits than Python converts
         return False
     if used != sorted(numbers) or not re.match(r"^[\d+\-*/().\s]+$", expression):
@@ -171,38 +174,40 @@ def countdown_right(text: str, numbers: Sequence[int], target: int) -> bool:
     return found is not None and abs(found - target) < 1e-5
 
 
-def arithmetic(expression: str) -> float | None:
-    """What Python makes of an arithmetic expression; None where it raises, or would not end."""
+def arithmetic(expression: str) -> Value | None:
+    """What Python makes of an arithmetic expression; None where it raises, or would not end.
+
+    >>> arithmetic("3 * (5 - 1)"), arithmetic("2 ** -1"), arithmetic("9 ** 9 ** 9"), arithmetic("1 // 0")
+    (12, 0.5, None, None)
+    """
     if len(expression) > LONGEST:
         return None
     try:
         return _walk(ast.parse(expression, mode="eval").body)
-    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+    except (SyntaxError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError):
         return None
 
 
-BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.FloorDiv: floordiv,
+def _power(left: Value, right: Value) -> Value:
+    grows = isinstance(left, int) and isinstance(right, int) and abs(left) > 1 and right > 0
+    if grows and right * left.bit_length() > LARGEST_BITS:
+        raise ValueError("too large")
+    return left**right
+
+
+BINARY: dict[type[ast.operator], Callable[[Any, Any], Value]] = {
+    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.FloorDiv: floordiv, ast.Pow: _power,
 }  # fmt: skip
-UNARY: dict[type[ast.unaryop], Callable[[float], float]] = {ast.UAdd: pos, ast.USub: neg}
+UNARY: dict[type[ast.unaryop], Callable[[Any], Value]] = {ast.UAdd: pos, ast.USub: neg}
 
 
-def _walk(node: ast.expr) -> float:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+def _walk(node: ast.expr) -> Value:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value
     if isinstance(node, ast.UnaryOp) and type(node.op) in UNARY:
         return UNARY[type(node.op)](_walk(node.operand))
-    if isinstance(node, ast.BinOp):
-        left, right = _walk(node.left), _walk(node.right)
-        if isinstance(node.op, ast.Pow):
-            if isinstance(left, int) and isinstance(right, int) and abs(right) * left.bit_length() > LARGEST_BITS:
-                raise ValueError("too large")
-            power = left**right
-            if isinstance(power, complex):
-                raise ValueError("not a real number")
-            return float(power) if isinstance(power, float) else power
-        if type(node.op) in BINARY:
-            return BINARY[type(node.op)](left, right)
+    if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
+        return BINARY[type(node.op)](_walk(node.left), _walk(node.right))
     raise ValueError("not arithmetic")
 
 
@@ -211,7 +216,7 @@ def sudoku_grid(text: str) -> str:
     for find in (_fenced, _in_answer, _after_answer, _before_closing, _alone):
         found = find(text).strip()
         if found:
-            return re.sub(r"\s", "", found)
+            return "".join(found.split())
     return ""
 
 
@@ -223,15 +228,8 @@ def sudoku_cells(text: str, puzzle: str, solution: str) -> tuple[int, int]:
 
 
 def _fenced(text: str) -> str:
-    place = text.find("<answer>")
-    while place >= 0 and (place := text.find("```", place)) >= 0:
-        end = start = place + 3
-        while end < len(text) and (text[end].isdecimal() or text[end].isspace()):
-            end += 1
-        if end > start and text.startswith("```", end):
-            return text[start:end]
-        place += 1
-    return ""
+    match = re.search(r"```([\d\s]++)```", text.partition("<answer>")[2])
+    return match[1] if match else ""
 
 
 def _until(text: str, endings: Sequence[str]) -> int:
@@ -252,13 +250,10 @@ def _after_answer(text: str) -> str:
 
 
 def _before_closing(text: str) -> str:
-    place = -1
-    while (place := text.find("</answer>", place + 1)) >= 0:
-        end = place
-        while end > 0 and text[end - 1].isspace():
-            end -= 1
-        if end >= 16 and text[end - 16 : end].isdecimal():
-            return text[end - 16 : end]
+    for part in text.split("</answer>")[:-1]:
+        digits = part.rstrip()[-16:]
+        if len(digits) == 16 and digits.isdecimal():
+            return digits
     return ""
 
 

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from unmask.tasks import rational, sudoku
-from unmask.tasks.extract import boxes, final, tagged
+from unmask.tasks.extract import final, last_box, tagged
 
 MARKS = re.compile(r"[\s|,;\[\]`*-]+|<\|[a-z_]+\|>")
 """What may stand between the digits of a grid."""
@@ -63,6 +63,7 @@ def read_grid(text: str) -> str | None:
     if inside is None:
         alone = re.findall(r"(?<![0-9])[0-9]{16}(?![0-9])", text)
         return alone[-1] if alone else None
-    inner = boxes(inside)
-    digits = MARKS.sub("", inner[-1] if inner else inside) if len(inside) <= rational.LONGEST else ""
+    if len(inside) > rational.LONGEST:
+        return None
+    digits = MARKS.sub("", last_box(inside) or inside)
     return digits if re.fullmatch(r"[0-9]{16}", digits) else None
