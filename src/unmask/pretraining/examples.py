@@ -1,8 +1,10 @@
 """Canvases to learn from: a function of (recipe, step), so a resumed run sees what an uninterrupted one would have seen."""
 
 import random
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from jaxtyping import Int
@@ -76,8 +78,9 @@ class Examples:
         return batches  # one or two more than POOL, which are left over
 
     def _example(self, phase: Phase, rng: random.Random) -> Example:
-        task, style = draw_one(phase.tasks, rng), draw_one(phase.styles, rng)
+        task, place = at(phase.tasks, rng.random()), rng.random()
         problem = sample(task, rng.getrandbits(40), level=self.recipe.level, split="train", seed=self.recipe.seed)
+        style = at(self._styles(phase, task, problem.manner), place)
         opened = phase.opened == 1.0 or rng.random() < phase.opened
         prompt, before = self.prompt(problem.question, opened=opened), "" if opened else PREFILL
         written = (self.text.encode(before + problem.response(shorter)) for shorter in STYLES[STYLES.index(style) :])
@@ -87,6 +90,14 @@ class Examples:
         end = len(prompt) + len(answer)
         room = self.recipe.shape.window - len(answer) if phase.filled else 1
         return Example(prompt + answer + [self.fill] * room, len(prompt), end)
+
+    def _styles(self, phase: Phase, task: str, manner: str) -> Mapping[str, float]:
+        """The styles' shares for a manner of asking."""
+        if not phase.habits or not manner:
+            return phase.styles
+        rng = random.Random(f"{self.recipe.seed}/{task}/{manner}")
+        total = sum(phase.styles.values())
+        return {name: rng.gammavariate(phase.habits * share / total, 1.0) for name, share in phase.styles.items() if share}
 
     def prompt(self, question: str, *, opened: bool) -> list[int]:
         """A question as the model is asked it, up to the window."""
@@ -101,9 +112,14 @@ def width_of(example: Example) -> int:
     return -(-len(example.tokens) // WIDTH) * WIDTH
 
 
-def draw_one(shares: Mapping[str, float], rng: random.Random) -> str:
-    """A name, by its share."""
-    return rng.choices(list(shares), weights=list(shares.values()))[0]
+def at(shares: Mapping[str, float], place: float) -> str:
+    """The name at a place in [0, 1), each taking its share of it.
+
+    >>> [at({"a": 3, "b": 1}, place) for place in (0.0, 0.7, 0.8)]
+    ['a', 'a', 'b']
+    """
+    ends = list(accumulate(shares.values()))
+    return list(shares)[bisect(ends, place * ends[-1], 0, len(ends) - 1)]
 
 
 def stack(examples: Sequence[Example], fill: int) -> Batch:

@@ -50,6 +50,9 @@ class Phase:
     tasks: Mapping[str, float]
     filled: bool = False
     """True fills the window with end tokens; false ends a canvas with its answer and one end token."""
+    habits: float = 0.0
+    """0: the styles' shares are the same for every question. Above 0: each manner of asking has shares of its own, drawn around
+    `styles` (Dirichlet, this much concentrated), as in instruction data, where how long an answer is hangs on how one asks."""
     opened: float = 1.0
     """Share of the canvases whose prompt has the opening tag of the reasoning already; elsewhere it begins the answer."""
 
@@ -153,6 +156,8 @@ def _phase(raw: Mapping[str, Any]) -> Phase:
         flat = [share for value in shares.values() for share in (value if isinstance(value, tuple) else (value,))]
         if any(not isinstance(share, int | float) or not 0 <= share < float("inf") for share in flat) or not sum(flat) > 0:
             raise InputError(f"{where}: the shares of {kind}s must be numbers >= 0, one of them above 0")
+    if not 0 <= phase.habits < 1e6:
+        raise InputError(f"{where}: habits={phase.habits} must be a number of at least 0")
     if not 0 <= phase.opened <= 1:
         raise InputError(f"{where}: opened={phase.opened} must lie between 0 and 1")
     if phase.steps < 1 or phase.tokens < 256:

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,7 +31,7 @@ def make(rng: random.Random, level: Level) -> tuple[str, Problem] | None:
         return None
     key, problem = made
     long = (f"The question is about {key}.", *problem.worked, f"So the answer is {problem.answer}.")
-    return key, replace(problem, long=long)
+    return key, replace(problem, long=long, manner=re.sub(r"[0-9]+", "", problem.question))
 
 
 def _linear(rng: random.Random, level: Level) -> tuple[str, Problem]:

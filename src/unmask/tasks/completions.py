@@ -1,13 +1,14 @@
 """Completions in files, to be scored: d1's `*_generations.json`, and JSON lines of our own."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import InputError
-from unmask.tasks import sudoku
+from unmask.tasks import countdown, sudoku
 from unmask.tasks.problem import Problem
 
 NUMBERS = re.compile(r"Numbers: \[([\d, ]+)\]")
@@ -31,7 +32,12 @@ def read_completions(path: Path, task: str) -> list[tuple[Problem, str]]:
     found = []
     for number, row in enumerate(rows, start=1):
         try:
-            found.append(_published(row, task) if "ground_truth" in row else _own(row))
+            problem, completion = _published(row, task) if "ground_truth" in row else _own(row, task)
+            if task in ("gsm8k", "words") and not math.isfinite(float(problem.answer.replace(",", ""))):
+                raise ValueError(f"{problem.answer} is no number")
+            if not isinstance(completion, str):
+                raise TypeError(f"{completion!r} is no text")
+            found.append((problem, completion))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError(f"{path} row {number} is not a completion of task {task!r} ({error!r})") from None
     if not found:
@@ -45,40 +51,44 @@ def _rows(path: Path, text: str) -> list[Mapping[str, Any]]:
         rows = (
             whole["generations"] if isinstance(whole, dict) and "generations" in whole and "question" not in whole else [whole]
         )
-    except ValueError:
+    except (ValueError, RecursionError):
         rows = []
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(text.split("\n"), start=1):  # in a JSON text, other line ends may stand unescaped
             if line.strip():
                 try:
                     rows.append(json.loads(line))
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise InputError(f"{path} line {number} is not JSON ({error})") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{path} must hold objects, one a completion")
     return rows
 
 
-def _own(row: Mapping[str, Any]) -> tuple[Problem, str]:
-    completion = row["completion"]
-    if not isinstance(completion, str):
-        raise TypeError("completion is no text")
-    return Problem(str(row["question"]), str(row["answer"]), dict(row.get("facts", {}))), completion
+def _own(row: Mapping[str, Any], task: str) -> tuple[Problem, Any]:
+    answer, facts = _text(row["answer"]), dict(row.get("facts", {}))
+    if task == "countdown":
+        facts = countdown.facts(facts["numbers"], facts["target"])
+    if task == "sudoku":
+        facts = sudoku.facts(facts["puzzle"], answer)
+    return Problem(_text(row["question"]), answer, facts, boxed=task != "sudoku"), row["completion"]
 
 
-def _published(row: Mapping[str, Any], task: str) -> tuple[Problem, str]:
-    question, truth, completion = row.get("question", ""), row["ground_truth"], row["generations"]
-    if not isinstance(completion, str) or not isinstance(question, str):
-        raise TypeError("question or generations is no text")
+def _published(row: Mapping[str, Any], task: str) -> tuple[Problem, Any]:
+    question, truth, completion = _text(row.get("question", "")), row["ground_truth"], row["generations"]
     if task == "countdown":
         if isinstance(truth, list) and len(truth) == 2:
-            numbers, target = tuple(int(number) for number in truth[0]), int(truth[1])
+            facts = countdown.facts([int(number) for number in truth[0]], int(truth[1]))
         else:
-            numbers = tuple(int(number) for number in NUMBERS.search(question)[1].split(","))  # type: ignore[index]
-            target = int(TARGET.search(question)[1])  # type: ignore[index]
-        return Problem(question, "", {"numbers": numbers, "target": target}), completion
+            numbers = [int(number) for number in NUMBERS.search(question)[1].split(",")]  # type: ignore[index]
+            facts = countdown.facts(numbers, int(TARGET.search(question)[1]))  # type: ignore[index]
+        return Problem(question, "", facts), completion
     if task == "sudoku":
         puzzle = question[:16] if re.fullmatch("[0-9]{16}", question[:16]) else PUZZLE.search(question)[1]  # type: ignore[index]
-        if truth not in sudoku.solutions(puzzle):
-            raise ValueError(f"{truth} does not solve {puzzle}")
-        return Problem(question, truth, {"puzzle": puzzle}, boxed=False), completion
-    return Problem(question, str(truth)), completion
+        return Problem(question, _text(truth), sudoku.facts(puzzle, truth), boxed=False), completion
+    return Problem(question, _text(truth)), completion
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"{value!r} is no text")
+    return str(value)

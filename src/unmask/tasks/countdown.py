@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, permutations, product
+from typing import Any
 
 from unmask.tasks.problem import Problem
 
@@ -58,6 +59,17 @@ def make(rng: random.Random, level: Level) -> tuple[str, Problem] | None:
 def question(numbers: Sequence[int], target: int) -> str:
     """The question, as d1 writes it."""
     return f"Numbers: {list(numbers)}\nTarget: {target}"
+
+
+def facts(numbers: Any, target: Any) -> dict[str, Any]:
+    """What the scorers need; raises TypeError for what came out of a file and is no problem.
+
+    >>> facts([3, 10, 2], 32)
+    {'numbers': (3, 10, 2), 'target': 32}
+    """
+    if not isinstance(numbers, list | tuple) or not numbers or not all(type(number) is int for number in (*numbers, target)):
+        raise TypeError("numbers and target must be whole numbers")
+    return {"numbers": tuple(numbers), "target": target}
 
 
 def key(numbers: Sequence[int], target: int) -> str:

@@ -189,8 +189,7 @@ def arithmetic(expression: str) -> Value | None:
 
 
 def _power(left: Value, right: Value) -> Value:
-    grows = isinstance(left, int) and isinstance(right, int) and abs(left) > 1 and right > 0
-    if grows and right * left.bit_length() > LARGEST_BITS:
+    if isinstance(left, int) and isinstance(right, int) and abs(left) > 1 and right * left.bit_length() > LARGEST_BITS:
         raise ValueError("too large")
     return left**right
 

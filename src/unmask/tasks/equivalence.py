@@ -5,8 +5,10 @@ longer than the limit is a wrong answer and costs the process its life.
 """
 
 import atexit
+import logging
 import multiprocessing as mp
 import re
+import signal
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
@@ -15,12 +17,18 @@ from unmask.errors import InputError
 from unmask.tasks import rational
 from unmask.tasks.d1 import same_math
 
-LONGEST = 300
+LONGEST = 150
+"""Longer answers must be the reference itself; the longest of MATH-500 has 53 characters."""
 SECONDS = 2.0
 MEMORY_BYTES = 4 * 2**30
-EXPLOSIVE = re.compile(r"\^\s*\{?[^{}^]*\^|\^\s*\{?\s*-?[0-9]{3}|[0-9]{40}|[0-9)}]\s*!|\\sum|\\prod|\\int|\\lim")
-"""Powers of powers, large powers, factorials: what makes a computer algebra system compute without end."""
-DEEPEST = 12
+EXPLOSIVE = re.compile(
+    r"\^\s*(?:[0-9]+|[A-Za-z]|\{[^{}]*|\([^()]*)\s*\^|[({][^()a-z]*\^[^()a-z]*[)}]\s*\^|\^\s*[{(]?\s*-?[0-9]{3}"
+    r"|[0-9]{40}|[0-9)}]\s*!|\\(?:sum|prod|int|lim)|(?:\|[^|]*){7}|(?:_[^_]*){7}"
+)
+"""Powers of powers, large powers, factorials, many bars: what makes a computer algebra system compute without end."""
+DEEPEST = 5
+BASE = re.compile(r"[0-9]_\s*\{?\s*([0-9]+)")
+"""The base of a number, which the library reads over."""
 
 
 def same(answer: str, truth: str) -> bool:
@@ -29,16 +37,33 @@ def same(answer: str, truth: str) -> bool:
     >>> same("\\frac12", "0.5"), same("1,000", "1000"), same("9^{9^{9^9}}", "9")
     (True, True, False)
     """
-    if len(answer) > LONGEST:
-        return False
     if answer.strip() == truth.strip() or same_math(answer, truth):
         return True
+    if len(answer) > LONGEST:
+        return False
     numbers = rational.number(answer), rational.number(truth)
     if None not in numbers:
         return numbers[0] == numbers[1]
-    if EXPLOSIVE.search(answer) or _depth(answer) > DEEPEST:
+    formula = _formula(answer)
+    bases = {tuple(BASE.findall(part)) for part in (formula, truth)} - {()}
+    if not formula or len(bases) > 1 or _too_much(formula):
         return False
-    return _worker().ask(answer, truth)
+    return _worker().ask(formula, truth)
+
+
+def _too_much(formula: str) -> bool:
+    return bool(EXPLOSIVE.search(re.sub(r"\\(?:left|right)\b", "", formula))) or _depth(formula) > DEEPEST
+
+
+def _formula(answer: str) -> str:
+    """The one formula of an answer, out of its dollar signs or bold type; empty if there may be several."""
+    text = re.sub(r"\$\$|(?<!\\)\\[()\[\]]", "$", answer).strip("* ").replace("**", "^")
+    parts = re.split(r"(?<!\\)\$", text)
+    held = [part for part in parts if part.strip()]
+    if len(held) == 1:
+        return held[0]
+    formulas, words = parts[1::2], "".join(parts[::2])
+    return formulas[0] if len(formulas) == 1 and not re.search(r"[0-9\\]", words) else ""
 
 
 def _depth(text: str) -> int:
@@ -79,14 +104,23 @@ class Worker:
         self.process = self.context.Process(target=_serve, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
-        self.pipe.recv()  # the library is loaded
+        try:
+            self.pipe.recv()  # the library is loaded
+        except (EOFError, OSError):
+            self.stop()
+            raise InputError(
+                "the process that compares LaTeX answers does not start; if this is a script of your own, put its work "
+                'under `if __name__ == "__main__":`'
+            ) from None
 
     def stop(self) -> None:
         """Stop the process, whatever it is doing."""
         if self.process is not None:
             self.process.kill()
             self.process.join()
-        self.process = None
+        if self.pipe is not None:
+            self.pipe.close()
+        self.process = self.pipe = None
 
 
 @cache
@@ -96,6 +130,8 @@ def _worker() -> Worker:
 
 def _serve(pipe: Connection) -> None:
     """Answer questions until the other side is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other side is interrupted, and then gone
+    logging.disable()  # the library warns that it has no time limit: it has ours
     try:
         import resource
 

@@ -7,17 +7,28 @@ from numpy.typing import NDArray
 
 BOX = re.compile(r"\\boxed\s?\{(?![\s.]*\})")
 """An opened box; one that holds nothing, or dots, states no answer."""
+CLOSING = re.compile(r"</answer>|<\|(?:eot_id|endoftext|im_end)\|>")
 
 
-def tagged(text: str, tag: str = "answer") -> str | None:
-    """What stands between the first opening tag and the closing tag after it, or None.
+def tagged(text: str) -> str | None:
+    """What stands between the first opening answer tag and the closing tag after it, or None.
 
     >>> tagged("so <answer> 12 </answer>")
     ' 12 '
     """
-    _, opened, rest = text.partition(f"<{tag}>")
-    inside, closed, _ = rest.partition(f"</{tag}>")
+    _, opened, rest = text.partition("<answer>")
+    inside, closed, _ = rest.partition("</answer>")
     return inside if opened and closed else None
+
+
+def answered(text: str) -> str | None:
+    """What the answer tags hold; where they are not closed, all up to the end of the turn; None without an opening tag.
+
+    >>> answered("<answer> 12 </answer> 13"), answered("<answer> 12<|eot_id|>"), answered("12")
+    (' 12 ', ' 12', None)
+    """
+    _, opened, rest = text.partition("<answer>")
+    return CLOSING.split(rest, maxsplit=1)[0] if opened else None
 
 
 def last_box(text: str) -> str | None:
@@ -57,11 +68,12 @@ def final(text: str) -> str | None:
     >>> final(r"First \boxed{3}. <answer>\boxed{4}</answer>"), final(r"\boxed{5}"), final("no answer")
     ('4', '5', None)
     """
-    inside = tagged(text)
-    for part in (inside, text):
-        found = last_box(part or "")
-        if found is not None:
+    inside = answered(text)
+    if inside is not None:
+        found = last_box(inside)
+        if found is None:
+            found = inside.rpartition("\\boxed{")[2]  # what a box holds that was never closed
+        if found.strip(" \n.}"):
             return found.strip()
-        if part is inside and inside is not None and inside.strip():
-            return inside.strip()
-    return None
+    found = last_box(text)
+    return None if found is None else found.strip()

@@ -31,6 +31,8 @@ class Problem:
     """The same in short sentences."""
     terse: tuple[str, ...] = ()
     """The same as bare arithmetic."""
+    manner: str = ""
+    """How it is asked or of whom it tells, where that varies: what an answer's length may hang on."""
     boxed: bool = True
     """The answer is written in a box."""
 

@@ -8,11 +8,23 @@ LONGEST = 400
 WORDS = (
     ("\\times", "*"), ("\\cdot", "*"), ("\\div", "/"), ("×", "*"), ("·", "*"), ("÷", "/"), ("−", "-"), ("–", "-"),
     ("\\left", ""), ("\\right", ""), ("\\,", ""), ("\\!", ""), ("\\;", ""), ("\\ ", " "), ("\\(", ""), ("\\)", ""),
+    ("{,}", ","), ("$", ""),
 )  # fmt: skip
 FRACTION = re.compile(r"\\[dt]?frac\s?\{\s*(-?[0-9]+)\s*\}\s?\{\s*(-?[0-9]+)\s*\}")
 SHORT_FRACTION = re.compile(r"\\[dt]?frac\s?([0-9])\s?([0-9])")
 NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
-UNIT = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s?\{[^{}]*\}")
+MARKS = ("\\$", "€", "£", "\\%", "%", "^\\circ", "^{\\circ}", "°", "**")
+"""What may stand at a number without changing it."""
+TEXT = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s?\{([^{}]*)\}")
+UNIT = re.compile(
+    r"(?:\s+[mgslhMGSLH]"
+    r"|\s+(?=.*[A-Za-z]\.?[A-Za-z])[A-Za-z][A-Za-z ./-]*"
+    r"|(?:[cmk]m|[mk]g|m[lL]|ft|lbs?|oz|hrs?|mph|[A-Za-z]{4,})(?:\s[A-Za-z ./-]*)?)$"
+)
+"""Words behind a number, apart or, where no unknowns look like that, right behind it; a single letter is rather an unknown."""
+NAME = re.compile(r"\b(?:pi|sin|cos|tan|log|ln|exp|sqrt)\b")
+LIST = re.compile(r",(?![0-9]{3})|;|\b(?:and|or)\b|\\quad")
+"""What stands between several answers."""
 SPACE = re.compile(r"\s*")
 
 
@@ -51,26 +63,37 @@ def number(text: str) -> Fraction | None:
 
     >>> [str(number(text)) for text in ("1,000", r"\frac{3}{4}", r"\$18.50", "x = 7", "12 apples", r"5\text{ cm}", "50%")]
     ['1000', '3/4', '37/2', '7', '12', '5', '50']
-    >>> number("3 or 4"), number("1,00"), number("about")
-    (None, None, None)
+    >>> number("3 or 4"), number("x = 3 or x = 4"), number("1,00"), number("4 x"), number("about")
+    (None, None, None, None, None)
+    """
+    found = stated(text)
+    return None if found is None else found[0]
+
+
+def stated(text: str) -> tuple[Fraction, list[int]] | None:
+    """The number, and the two whole numbers of its fraction if it is written as one.
+
+    >>> stated("x = 2/4"), stated("0.5")
+    ((Fraction(1, 2), [2, 4]), (Fraction(1, 2), []))
     """
     if len(text.strip()) > LONGEST:
         return None
-    text = UNIT.sub(" ", text).rpartition("=")[2]
-    for sign in ("\\$", "$", "€", "£", "\\%", "%", "^\\circ", "^{\\circ}", "°", "**"):
-        text = text.replace(sign, " ")
-    found = normal(text)
-    if found is None:
+    *steps, text = text.split("=")
+    if any(LIST.search(step) for step in steps[1:]):
         return None
-    found = re.sub(r"\s+[A-Za-z][A-Za-z .]*$", "", found.strip()).rstrip(" .")
+    text = TEXT.sub(lambda match: match[1] if re.search("[0-9]", match[1]) else " ", text)
+    for mark in MARKS:
+        text = text.replace(mark, " ")
+    found = (normal(text) or "").strip(" .")
+    found = found if NAME.search(found) else UNIT.sub("", found).rstrip(" .")
     whole = re.fullmatch(r"([+-]?)\s*(" + NUMBER.pattern + ")", found)
     if whole:
-        return Fraction(whole[2].replace(",", "").rstrip(".") or "0") * (-1 if whole[1] == "-" else 1)
+        return Fraction(whole[2].replace(",", "").rstrip(".")) * (-1 if whole[1] == "-" else 1), []
     if not re.fullmatch(r"[-+0-9()/\s]+", found):
         return None
     # a quotient of two whole numbers, and nothing that would still have to be worked out
     result = value(found)
-    return result[0] if result is not None and len(result[1]) == 2 and "/" in found else None
+    return result if result is not None and len(result[1]) == 2 and "/" in found else None
 
 
 class _NotAnExpressionError(Exception):

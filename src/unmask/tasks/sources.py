@@ -1,9 +1,11 @@
 """Published data files, and our own, as problems. A row that is not as published is refused by its number."""
 
 import csv
+import io
 import json
-import re
+import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +27,16 @@ def _rows(source: Path | list[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]
     except UnicodeDecodeError:
         raise InputError(f"{source} is not UTF-8 text; give a .jsonl or .csv file") from None
     if source.suffix == ".csv":
-        return list(csv.DictReader(text.splitlines()))
+        try:
+            return list(csv.DictReader(io.StringIO(text, newline="")))
+        except csv.Error as error:
+            raise InputError(f"{source} is not a CSV file ({error})") from None
     rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # in a JSON text, other line ends may stand unescaped
         if line.strip():
             try:
                 rows.append(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{source} line {number} is not JSON ({error})") from None
     return rows
 
@@ -54,37 +59,45 @@ def _reader(make: Callable[[Mapping[str, Any]], Problem], needs: str) -> Reader:
 
 def _gsm8k(row: Mapping[str, Any]) -> Problem:
     answer = row["answer"].rpartition("####")[2].strip().replace(",", "")
-    float(answer)
-    return Problem(row["question"], answer)
+    if not math.isfinite(float(answer)):
+        raise ValueError(f"{answer} is no number")
+    return Problem(_text(row["question"]), answer)
 
 
 def _math(row: Mapping[str, Any]) -> Problem:
-    return Problem(row["problem"], str(row["answer"]))
+    return Problem(_text(row["problem"]), _text(row["answer"]))
 
 
 def _countdown(row: Mapping[str, Any]) -> Problem:
     if "facts" in row:
-        return _own(row)
+        own = _own(row)
+        return replace(own, facts=countdown.facts(own.facts["numbers"], own.facts["target"]))
     if "input" in row:
-        numbers, target = tuple(int(number) for number in row["input"].split(",")), int(row["output"])
+        facts = countdown.facts([int(number) for number in row["input"].split(",")], int(row["output"]))
     else:
-        numbers, target = tuple(int(number) for number in row["nums"]), int(row["target"])
+        facts = countdown.facts(row["nums"], row["target"])
+    numbers, target = facts["numbers"], facts["target"]
     found = countdown.solve(numbers, target) if len(numbers) == 3 else None
     answer = row.get("solution") or (found.expression if found else "")
-    return Problem(countdown.question(numbers, target), str(answer), {"numbers": numbers, "target": target})
+    return Problem(countdown.question(numbers, target), _text(answer), facts)
 
 
 def _sudoku(row: Mapping[str, Any]) -> Problem:
     if "facts" in row:
-        return _own(row)
-    puzzle, grid = row["Puzzle"], row["Solution"]
-    if not re.fullmatch(r"[0-4]{16}", puzzle) or grid not in sudoku.solutions(puzzle):
-        raise ValueError(f"{puzzle} with {grid} is not a puzzle with its solution")
-    return Problem(sudoku.question(puzzle), grid, {"puzzle": puzzle}, boxed=False)
+        own = _own(row)
+        return replace(own, facts=sudoku.facts(own.facts["puzzle"], own.answer), boxed=False)
+    return Problem(sudoku.question(row["Puzzle"]), row["Solution"], sudoku.facts(row["Puzzle"], row["Solution"]), boxed=False)
 
 
 def _own(row: Mapping[str, Any]) -> Problem:
-    return Problem(row["question"], str(row["answer"]), dict(row.get("facts", {})), boxed=bool(row.get("boxed", True)))
+    facts = dict(row.get("facts", {}))
+    return Problem(_text(row["question"]), _text(row["answer"]), facts, boxed=bool(row.get("boxed", True)))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"{value!r} is no text")
+    return str(value)
 
 
 read_gsm8k = _reader(_gsm8k, 'question and answer, ending in "#### 18"')

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from unmask.tasks import rational, sudoku
-from unmask.tasks.extract import final, last_box, tagged
+from unmask.tasks.extract import answered, final, last_box, tagged
 
 MARKS = re.compile(r"[\s|,;\[\]`*-]+|<\|[a-z_]+\|>")
 """What may stand between the digits of a grid."""
@@ -20,10 +20,10 @@ def same_number(text: str, truth: str) -> bool:
 def same_form(text: str, truth: str) -> bool:
     """Whether it states this number, and a fraction in the same terms: 2/4 is not 1/2 simplified."""
     answer = final(text)
-    if answer is None or not same_number(text, truth):
+    given, wanted = rational.stated(answer or ""), rational.stated(truth)
+    if given is None or wanted is None or given[0] != wanted[0]:
         return False
-    wanted, given = (rational.value(rational.normal(part) or "") for part in (truth, answer))
-    return wanted is None or len(wanted[1]) < 2 or (given is not None and given[1] == wanted[1])
+    return not wanted[1] or given[1] == wanted[1]
 
 
 def reaches(text: str, numbers: tuple[int, ...], target: int) -> bool:
@@ -35,7 +35,7 @@ def reaches(text: str, numbers: tuple[int, ...], target: int) -> bool:
     answer = final(text)
     if answer is None or len(answer) > rational.LONGEST:
         return False
-    found = rational.value(answer.partition("=")[0])
+    found = rational.value(answer.partition("=")[0].strip(" ."))
     return found is not None and sorted(found[1]) == sorted(numbers) and found[0] == Fraction(target)
 
 
@@ -58,12 +58,13 @@ def solves(text: str, puzzle: str) -> bool:
 
 
 def read_grid(text: str) -> str | None:
-    """The 16 digits of the answer: in the answer tags, or else the last 16 that stand by themselves."""
-    inside = tagged(text)
-    if inside is None:
-        alone = re.findall(r"(?<![0-9])[0-9]{16}(?![0-9])", text)
-        return alone[-1] if alone else None
-    if len(inside) > rational.LONGEST:
+    """The 16 digits of the answer: in the answer tags, or, if these are not closed, the last 16 that stand by themselves."""
+    inside = answered(text)
+    if inside is not None and len(inside) <= rational.LONGEST:
+        digits = MARKS.sub("", last_box(inside) or inside)
+        if re.fullmatch(r"[0-9]{16}", digits):
+            return digits
+    if tagged(text) is not None:
         return None
-    digits = MARKS.sub("", last_box(inside) or inside)
-    return digits if re.fullmatch(r"[0-9]{16}", digits) else None
+    alone = re.findall(r"(?<![0-9])[0-9]{16}(?![0-9])", text)
+    return alone[-1] if alone else None

@@ -1,9 +1,11 @@
 """Sudoku 4x4: fill the blanks so that every row, column and 2x2 box holds 1 to 4."""
 
 import random
+import re
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
+from typing import Any
 
 from unmask.tasks.problem import Problem
 
@@ -48,6 +50,17 @@ def solutions(puzzle: str) -> list[str]:
     """Every grid that agrees with the puzzle's clues."""
     clues = [(place, digit) for place, digit in enumerate(puzzle) if digit != BLANK]
     return [grid for grid in grids() if all(grid[place] == digit for place, digit in clues)]
+
+
+def facts(puzzle: Any, solution: Any) -> dict[str, str]:
+    """What the scorers need; raises ValueError for what came out of a file and is no puzzle with a solution of it.
+
+    >>> facts("1234341221434320", "1234341221434321")
+    {'puzzle': '1234341221434320'}
+    """
+    if not re.fullmatch("[0-4]{16}", puzzle) or solution not in solutions(puzzle):
+        raise ValueError(f"{solution!r} does not solve {puzzle!r}")
+    return {"puzzle": puzzle}
 
 
 def make(rng: random.Random, level: Level) -> tuple[str, Problem] | None:

@@ -102,7 +102,7 @@ def make(rng: random.Random, level: Level) -> tuple[str, Problem] | None:
     story.work(f"So the answer is {story.total}.")
     text = " ".join([*story.told, question])
     return f"{name} {friend} {story.thing} {story.key}", Problem(
-        text, str(story.total), long=tuple(story.long), worked=tuple(story.worked), terse=tuple(story.terse)
+        text, str(story.total), manner=name, long=tuple(story.long), worked=tuple(story.worked), terse=tuple(story.terse)
     )
 
 
