@@ -22,7 +22,26 @@ def texts(*fragments: str, most: int = 16):
 
 TAGS = ("<answer>", "</answer>", "<answer>", "</answer>", "\n", " ", "<reasoning>")
 BOXES = ("\\boxed{", "\\boxed{", "\\boxed", "\\boxed ", "\\fbox{", "{", "}", "}", "}", "$")
-NUMBERS = ("0", "1", "12", "-3", "4.5", ".5", "6.", "7,000", "1e3", "nan", "inf", "-Infinity", "1_0", "٣", "²", "..", "...", "-")
+NUMBERS = (
+    "0",
+    "1",
+    "12",
+    "-3",
+    "4.5",
+    ".5",
+    "6.",
+    "7,000",
+    "1e3",
+    "nan",
+    "inf",
+    "-Infinity",
+    "1_0",
+    "٣",
+    "²",
+    "..",
+    "...",
+    "-",
+)
 
 
 class TestGsm8k:
@@ -89,7 +108,9 @@ def last_box(text):
     r"""The last box and what it holds: the text after the last `\boxed ` up to a dollar sign; or the braces that close first."""
     if "\\boxed " in text:
         return re.split(r"\\boxed ", text)[-1].split("$")[0]
-    places = [match.start() for match in re.finditer(r"\\boxed", text)] or [match.start() for match in re.finditer(r"\\fbox", text)]
+    places = [match.start() for match in re.finditer(r"\\boxed", text)] or [
+        match.start() for match in re.finditer(r"\\fbox", text)
+    ]
     if not places:
         return text
     open_ = 0
@@ -139,7 +160,9 @@ class TestMath:
             if part[0] != "{" and len(part) < 2:
                 parts = [text]
                 break
-            parts[number] = "\\frac" + re.sub(r"\A([^{])\{", r"{\1}{", re.sub(r"\A([^{])([^{])", r"{\1}{\2}", part, flags=re.DOTALL))
+            parts[number] = "\\frac" + re.sub(
+                r"\A([^{])\{", r"{\1}{", re.sub(r"\A([^{])([^{])", r"{\1}{\2}", part, flags=re.DOTALL)
+            )
         text = "".join(parts)
         text = "\\frac{1}{2}" if text == "0.5" else text
         if text.count("/") == 1:
@@ -267,7 +290,9 @@ class TestCountdown:
             except (ZeroDivisionError, TypeError):
                 value = 0
             target = round(abs(value)) + near
-            assert d1.countdown_right(rf"\boxed{{{text}}}", numbers, target) == self.published(rf"\boxed{{{text}}}", numbers, target)
+            assert d1.countdown_right(rf"\boxed{{{text}}}", numbers, target) == self.published(
+                rf"\boxed{{{text}}}", numbers, target
+            )
 
     @pytest.mark.parametrize(("text", "right"), [
         (r"\boxed{3 * (5 - 1)}", True),
@@ -359,7 +384,11 @@ class TestSudoku:
         problem, task = sample("sudoku", 0), find_task("sudoku")
         empty = [place for place in range(16) if problem.facts["puzzle"][place] == "0"]
         half = "".join("5" if place in empty[: len(empty) // 2] else digit for place, digit in enumerate(problem.answer))
-        for answer, right in ((problem.answer, len(empty)), (half, len(empty) - len(empty) // 2), (problem.answer + "7", len(empty))):
+        for answer, right in (
+            (problem.answer, len(empty)),
+            (half, len(empty) - len(empty) // 2),
+            (problem.answer + "7", len(empty)),
+        ):
             score = task.score(problem, f"<answer>{answer}</answer>", "d1")
             assert (score.right, score.of) == (right, len(empty))
         assert task.score(problem, "", "d1").right == 0

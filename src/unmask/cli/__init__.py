@@ -22,7 +22,7 @@ from unmask.errors import InputError, UnmaskError
 app = typer.Typer(
     name="unmask",
     help="Decode masked diffusion language models (LLaDA, Dream) in the order that works.\n\n"
-    "Example: unmask generate 'What do you know?' --length 96 --show-steps",
+    "Example: unmask generate 'What is 3x + 2 for x = 4?' --show-steps",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -47,7 +47,7 @@ def root(
 ) -> None:
     """Decode masked diffusion language models (LLaDA, Dream) in the order that works.
 
-    Example: unmask generate 'What do you know?' --length 96 --show-steps
+    Example: unmask generate 'What is 3x + 2 for x = 4?' --show-steps
     """
     if context.invoked_subcommand is None:
         print(context.get_help())

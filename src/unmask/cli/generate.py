@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def generate(
     prompt: Annotated[list[str] | None, typer.Argument(help="One or more prompts; - reads one from stdin.")] = None,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="toy, a checkpoint folder, or a hub id: see `unmask models`.")
-    ] = "toy",
+        str, typer.Option("--model", "-m", help="tiny, a checkpoint folder, or a hub id: see `unmask models`.")
+    ] = "tiny",
     length: Annotated[
         int | None, typer.Option("--length", "-l", help="Tokens to generate, 128 unless said; a template has its own.")
     ] = None,
@@ -71,7 +71,7 @@ def generate(
 ) -> None:
     """Answer prompts, or fill in a template.
 
-    Example: unmask generate 'What do you know?' --length 96 --steps 24 --show-steps
+    Example: unmask generate 'What is 3x + 2 for x = 4?' --steps 64 --show-steps
     """
     from unmask.files import check_target
     from unmask.model import load

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unmask.errors import InputError
+
 
 def pretrain(
     recipe: Annotated[str, typer.Argument(help="A recipe of the package (tiny), or the path of a TOML file.")],
@@ -27,10 +29,14 @@ def pretrain(
     from unmask.pretraining.train import Training
 
     if threads is not None:
+        if not 1 <= threads <= 1024:
+            raise InputError(f"threads={threads} must lie between 1 and 1024")
         torch.set_num_threads(threads)
     run = Training(find_recipe(recipe), out)
     if run.step:
         print(f"{out} holds step {run.step}; going on from there", file=sys.stderr)
+    if run.recipe.compile and not run.compiles:
+        print("no C++ compiler was found, so nothing is compiled and training is slower; install g++", file=sys.stderr)
     began, first = time.perf_counter(), run.step
     for report in run.reports(until):
         if report.scores is not None:
@@ -43,4 +49,6 @@ def pretrain(
             f"{report.tokens / report.seconds:,.0f} tokens/s  {duration(left)} left",
             end="\r" if sys.stderr.isatty() else "\n", file=sys.stderr,
         )  # fmt: skip
-    print(f"{out} is at step {run.step} of {run.recipe.steps}; try it: unmask generate --model {out} 'What is 7 + 8?'")
+    print(
+        f"{out} is at step {run.step} of {run.recipe.steps}; try it: unmask generate --model {out} 'What is 3x + 2 for x = 4?'"
+    )

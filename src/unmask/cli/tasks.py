@@ -13,11 +13,19 @@ from unmask.errors import InputError, unknown
 
 tasks = typer.Typer(
     name="tasks",
-    help="Show tasks, make problems, score completions.\n\nExample: unmask tasks sample sudoku -n 5",
     rich_markup_mode=None,
-    no_args_is_help=True,
 )
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+
+
+@tasks.callback(invoke_without_command=True)
+def root(context: typer.Context) -> None:
+    """Show tasks, make problems, score completions.
+
+    Example: unmask tasks sample sudoku -n 5
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @tasks.command("list")

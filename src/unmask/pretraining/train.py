@@ -1,6 +1,8 @@
 """Pretraining: a small model from a recipe, from scratch, resumable to the step."""
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -64,6 +66,8 @@ class Training:
         self.examples = Examples(recipe, self.text, fill)
         self.model = fresh_model(config, seed=recipe.seed)
         self.optimizers = make_optimizers(self.model)
+        self.compiles = recipe.compile and any(map(shutil.which, (os.environ.get("CXX", "g++"), "g++", "clang++")))
+        """False without a C++ compiler, although the recipe asks for it: the same training, slower."""
         self.total = torch.zeros(())
         """The losses since the last step that LOG_EVERY divides."""
         self.step = self._resume()
@@ -74,7 +78,7 @@ class Training:
 
     def reports(self, until: int | None = None) -> Iterator[Report]:
         """Train to the end, or to step `until`, reporting on the way."""
-        forward = torch.compile(all_logits, dynamic=False) if self.recipe.compile else all_logits
+        forward = torch.compile(all_logits, dynamic=False) if self.compiles else all_logits
         goal = self.recipe.steps if until is None else min(until, self.recipe.steps)
         tokens, start = 0, time.perf_counter()
         while self.step < goal:

@@ -8,8 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-
 from unmask.errors import InputError, unknown
 from unmask.tasks import d1, equivalence, strict
 from unmask.tasks.extract import final
@@ -19,6 +17,10 @@ from unmask.tasks.sources import Reader, read_countdown, read_gsm8k, read_math, 
 from unmask.text import ENVIRONMENT, Message
 
 SCORERS = ("strict", "d1")
+KINDS: Mapping[str, type] = {"version": int, "user": str, "prefill": str}
+"""What a prompt file holds."""
+PROBE = "12 + 34"
+"""A question to try a prompt with."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Prompt:
         """The messages that put the question, or the same as plain text for a model without a chat template."""
         try:
             asked = ENVIRONMENT.from_string(self.user.removeprefix("\n")).render(question=question)
-        except TemplateError as error:
+        except Exception as error:  # a template may fail in any way; the sandbox keeps it from doing more than that
             raise InputError(f"the prompt template cannot be filled in: {error}") from None
         if not chat:
             return f"{asked}\n{self.prefill}" if self.prefill else asked
@@ -141,13 +143,21 @@ def load_prompt(name: str) -> Prompt:
     place: Any = Path(name) if own else folder / f"{name}.toml"
     try:
         raw = tomllib.loads(place.read_text(encoding="utf-8"))
-        prompt = Prompt(**raw)
     except OSError as error:
         raise InputError(f"{place} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as error:
-        raise InputError(f"{place} is not a prompt ({error}); it needs version, user and, if wanted, prefill") from None
-    if not isinstance(prompt.user, str) or "question" not in prompt.user or not isinstance(prompt.prefill, str):
-        raise InputError(f"{place} must have a text `user` in which {{{{ question }}}} stands")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{place} is not a prompt file ({error})") from None
+    wrong = [key for key, value in raw.items() if key not in KINDS or not isinstance(value, KINDS[key])]
+    if wrong or not {"version", "user"} <= raw.keys():
+        has = f"; wrong: {', '.join(wrong)}" if wrong else ""
+        raise InputError(f"{place} must have version (a whole number), user (a text) and, if wanted, prefill (a text){has}")
+    prompt = Prompt(**raw)
+    try:
+        asked = str(prompt.prompt(PROBE, chat=False))
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+    if PROBE not in asked:
+        raise InputError(f"{place} must have {{{{ question }}}} in its user text, where the question is to stand")
     return prompt
 
 
