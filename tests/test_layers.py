@@ -14,7 +14,7 @@ LAYERS = [
     {"errors"},
     {"files", "rng", "backbones.base", "provenance"},
     {"tasks", "tasks.problem", "tasks.extract", "tasks.rational"},
-    {"tasks.d1", "tasks.words", "tasks.algebra", "tasks.countdown", "tasks.sudoku"},
+    {"tasks.d1", "tasks.words", "tasks.algebra", "tasks.sums", "tasks.countdown", "tasks.sudoku"},
     {"tasks.equivalence", "tasks.strict", "tasks.sources", "tasks.completions"},
     {"tasks.published"},
     {"tasks.families"},

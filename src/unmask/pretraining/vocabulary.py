@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 
 from unmask.files import whole
 from unmask.pretraining.recipe import Recipe
-from unmask.tasks.families import FAMILIES, sample
+from unmask.tasks.families import sample
 from unmask.tasks.problem import STYLES
 from unmask.text import Text
 
@@ -61,9 +61,9 @@ def write(tokenizer: Tokenizer, folder: Path) -> Text:
 
 
 def learn_from(recipe: Recipe) -> Tokenizer:
-    """The tokenizer of a recipe: from problems of all its tasks, in every style."""
+    """The tokenizer of a recipe: from problems of the tasks in its first phase, in every style."""
     texts = []
-    for task in FAMILIES:
+    for task in recipe.phases[0].tasks:
         for index in range(TEXTS):
             problem = sample(task, index, level=recipe.level, split="train", seed=recipe.seed)
             texts += [problem.question, *map(problem.response, STYLES)]

@@ -5,8 +5,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-BOX = re.compile(r"\\boxed\s?\{(?![\s.]*\})")
-"""An opened box; one that holds nothing, or dots, states no answer."""
+BLANK = " \t\n\r."
+"""A box that holds nothing else states no answer."""
 CLOSING = re.compile(r"</answer>|<\|(?:eot_id|endoftext|im_end)\|>")
 
 
@@ -37,18 +37,19 @@ def last_box(text: str) -> str | None:
     >>> last_box(r"\boxed{1} or \boxed{\frac{1}{\boxed{2}}} or \boxed{...} or \boxed{3")
     '\\frac{1}{\\boxed{2}}'
     """
-    starts = np.array([match.end() - 1 for match in BOX.finditer(text)], dtype=np.int64)
-    if not len(starts):
+    if "\\boxed" not in text:
         return None
+    codes = _codes(text)
     places, opening, depth = braces(text)
-    boxed = np.zeros(len(places), dtype=bool)
-    boxed[np.searchsorted(places, starts)] = True
+    boxed = opening & _behind_boxed(codes, places)
     near = np.flatnonzero(np.isin(depth, depth[boxed]))
     order = near[np.argsort(depth[near], kind="stable")]
     first, second = order[:-1], order[1:]  # of the braces at one depth, the one that closes follows the one that opens
     pairs = boxed[first] & ~opening[second] & (depth[first] == depth[second])
     opened, closed = places[first[pairs]], places[second[pairs]]
-    if not len(closed):
+    written = np.cumsum(~np.isin(codes, _codes(BLANK)))
+    closed = np.where(written[closed - 1] > written[opened], closed, -1)
+    if closed.max(initial=-1) < 0:
         return None
     last = closed.argmax()  # no box around it is closed: that one would close later
     return text[opened[last] + 1 : closed[last]]
@@ -56,10 +57,26 @@ def last_box(text: str) -> str | None:
 
 def braces(text: str) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
     """Where the braces stand, which of them open, and how many are open around each."""
-    codes = np.array([text]).view(np.uint32)
+    codes = _codes(text)
     places = np.flatnonzero((codes == ord("{")) | (codes == ord("}")))
     opening = codes[places] == ord("{")
     return places, opening, np.cumsum(np.where(opening, 1, -1)) - opening
+
+
+def _behind_boxed(codes: NDArray[np.uint32], places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    r"""Which of the places stand behind `\boxed`, with or without a space between."""
+    codes = np.concatenate([_codes(" " * 7), codes])
+    ends = places + 7
+    ends = ends - np.isin(codes[ends - 1], _codes(" \n\t"))
+    found = np.ones(len(places), dtype=bool)
+    for back, char in enumerate(reversed("\\boxed"), start=1):
+        found &= codes[ends - back] == ord(char)
+    return found
+
+
+def _codes(text: str) -> NDArray[np.uint32]:
+    """The characters as numbers."""
+    return np.array([text]).view(np.uint32)
 
 
 def final(text: str) -> str | None:
@@ -68,12 +85,11 @@ def final(text: str) -> str | None:
     >>> final(r"First \boxed{3}. <answer>\boxed{4}</answer>"), final(r"\boxed{5}"), final("no answer")
     ('4', '5', None)
     """
-    inside = answered(text)
-    if inside is not None:
-        found = last_box(inside)
-        if found is None:
-            found = inside.rpartition("\\boxed{")[2]  # what a box holds that was never closed
-        if found.strip(" \n.}"):
-            return found.strip()
-    found = last_box(text)
+    before, _, rest = text.partition("<answer>")
+    inside, *after = CLOSING.split(rest, maxsplit=1)
+    found = last_box(inside)
+    if found is None:
+        found = inside.rpartition("\\boxed{")[2]  # what a box holds that was never closed
+    if not found.strip(" \n.}"):
+        found = last_box("".join(after)) or last_box(before)
     return None if found is None else found.strip()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from unmask.errors import unknown
-from unmask.tasks import algebra, countdown, sudoku, words
+from unmask.tasks import algebra, countdown, sudoku, sums, words
 from unmask.tasks.problem import Problem, Split, draw
 from unmask.tasks.published import fingerprints
 
@@ -23,7 +23,7 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {
-    module.__name__.rpartition(".")[2]: Family(module.make, module.LEVELS) for module in (words, algebra, countdown, sudoku)
+    module.__name__.rpartition(".")[2]: Family(module.make, module.LEVELS) for module in (words, algebra, countdown, sudoku, sums)
 }
 
 

@@ -66,5 +66,5 @@ def read_grid(text: str) -> str | None:
             return digits
     if tagged(text) is not None:
         return None
-    alone = re.findall(r"(?<![0-9])[0-9]{16}(?![0-9])", text)
+    alone = [digits for digits in re.findall("[0-9]{16,}", text) if len(digits) == 16]
     return alone[-1] if alone else None
