@@ -1,6 +1,7 @@
 """Completions that are out to break a scorer: none raises, none is right, none takes long."""
 
 import time
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +16,9 @@ PROBLEMS = {
     "math500": Problem("", r"\frac{\pi}{2}"),
     "countdown": Problem("", "", {"numbers": (3, 5, 1), "target": 12}),
     "sudoku": Problem("", "1234341221434321", {"puzzle": "1030040000400020"}, boxed=False),
-    "words": Problem("", "18"),
     "algebra": Problem("", r"\frac{1}{2}"),
 }
-SCORERS = [(task, scorer) for task in PROBLEMS if task != "words" for scorer in TASKS[task].scorers]
+SCORERS = [(task, scorer) for task in PROBLEMS for scorer in TASKS[task].scorers]
 DIFFERENT = [(task, scorer) for task, scorer in SCORERS if task != "algebra"]
 """Algebra's scorers read as those of MATH and GSM8K do."""
 MILLION = 10**6
@@ -48,16 +48,20 @@ def check(text, scorers=SCORERS):
         assert best < LIMIT, f"{task} by {scorer}: {1000 * best:.0f} ms for {text[:40]!r}..."
 
 
-def test_every_task_is_tried():
-    assert set(PROBLEMS) == set(TASKS)
-    assert TASKS["words"].scorers == TASKS["gsm8k"].scorers
+def test_every_scorer_is_tried():
+    tried = {TASKS[task].scorers[scorer] for task, scorer in SCORERS}
+    assert tried == {scorer for task in TASKS.values() for scorer in task.scorers.values()}
 
 
 FRAGMENTS = [
-    "\\boxed{", "\\boxed", "\\boxed ", "\\boxed{}", "\\boxed{7}", "\\boxed{x}", "\\boxed{\n", "\\boxed{inf", "\\fbox{", "{", "}", "{}", "}{",
-    "<answer>", "</answer>", "<answer></answer>", "<answer>\\boxed{", "<|eot_id|>", "1", "1 ", "1.", "-1", "1\n", "1=", "=", "= 1", "/", "1/1",
-    "```", "```1", "``` ", "9**", "9^{", "9^", "!", "(", "((((", "()", ")", "+", "-", "\\frac", "\\frac1", "\\frac{1}{2}", "\\sqrt", "\\sqrt1",
-    "\\text{ ", "\\text{", "\\times", "\\left", "$", "_", "|", "a", "inf ", " ", "\n", "\t \n", "\x00", "\ud800", "\u200f", "٣", "²", "１", "\U0001d7d9",
+    "\\boxed{", "\\boxed", "\\boxed ", "\\boxed{}", "\\boxed{7}", "\\boxed{x}", "\\boxed{\n", "\\boxed{inf", "\\fbox{", "{",
+    "}", "{}", "}{",
+    "<answer>", "</answer>", "<answer></answer>", "<answer>\\boxed{", "<|eot_id|>", "1", "1 ", "1.", "-1", "1\n", "1=", "=",
+    "= 1", "/", "1/1",
+    "```", "```1", "``` ", "9**", "9^{", "9^", "!", "(", "((((", "()", ")", "+", "-", "\\frac", "\\frac1", "\\frac{1}{2}",
+    "\\sqrt", "\\sqrt1",
+    "\\text{ ", "\\text{", "\\times", "\\left", "$", "_", "|", "a", "inf ", " ", "\n", "\t \n", "\x00", "\ud800", "\u200f",
+    "٣", "²", "\uff11", "\U0001d7d9",
     "\u2028", "é",
 ]  # fmt: skip
 PLACES = {"alone": "{}", "in a fence": "<answer>```{}```</answer>", "in a box": "<answer>\\boxed{{{}}}</answer>"}
@@ -112,10 +116,14 @@ def test_nested(opening, closing, depth):
 
 
 POWERS = [
-    "9**9**9", "9**9**9**9", "9 ** 9 ** 9 ** 9", "(9**9)**9**9", "9^{9^{9}}", "9^{9^{9^{9}}}", "9^9^9", "(9^{99})^{99}", r"\left(9^{99}\right)^{99}", "{9^{99}}^{99}",
-    "9^{999999999}", "9^{-999999999}", "99999999!", "9!!!", "(9!)!", r"\frac{9^{9^{9}}}{9}", r"\sum_{i=1}^{10^9} i", r"\prod_{i=1}^{9^9} i", r"\int_0^{9^9} x",
-    r"\lim_{n\to\infty} n", "1e999", "-1e999", "1e-999", "1" * 5000, "0." + "1" * 5000, "1/" + "1" * 5000, "1/0", "0/0", "0**-1", "(-9)**.5", "inf", "nan", "-nan",
-    "5 - 3 + 1" * 100, "+" * 500 + "1", "-" * 900 + "1", "(" * 190 + "1" + ")" * 190, "1" + "+1" * 499, "1 if 1 else 1", "__import__('os')", "().__class__",
+    "9**9**9", "9**9**9**9", "9 ** 9 ** 9 ** 9", "(9**9)**9**9", "9^{9^{9}}", "9^{9^{9^{9}}}", "9^9^9", "(9^{99})^{99}",
+    r"\left(9^{99}\right)^{99}", "{9^{99}}^{99}",
+    "9^{999999999}", "9^{-999999999}", "99999999!", "9!!!", "(9!)!", r"\frac{9^{9^{9}}}{9}", r"\sum_{i=1}^{10^9} i",
+    r"\prod_{i=1}^{9^9} i", r"\int_0^{9^9} x",
+    r"\lim_{n\to\infty} n", "1e999", "-1e999", "1e-999", "1" * 5000, "0." + "1" * 5000, "1/" + "1" * 5000, "1/0", "0/0",
+    "0**-1", "(-9)**.5", "inf", "nan", "-nan",
+    "5 - 3 + 1" * 100, "+" * 500 + "1", "-" * 900 + "1", "(" * 190 + "1" + ")" * 190, "1" + "+1" * 499, "1 if 1 else 1",
+    "__import__('os')", "().__class__",
     "1,000,000,000", "1_000", "0x12", "0b1", "1j", "...", "1 .real", "lambda: 7", "x:=7", "[7]*10**9",
 ]  # fmt: skip
 
@@ -137,13 +145,24 @@ def test_powers_of_the_right_numbers():
         assert time.perf_counter() - start < 1
 
 
-SCRIPTS = ["٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗", "⁰¹²³⁴⁵⁶⁷⁸⁹", "₀₁₂₃₄₅₆₇₈₉", "⓪①②③④⑤⑥⑦⑧⑨"]
+DIGITS = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
+SCRIPTS = {
+    name: "".join(unicodedata.lookup(f"{name} {digit}") for digit in DIGITS)
+    for name in (
+        "ARABIC-INDIC DIGIT",
+        "DEVANAGARI DIGIT",
+        "FULLWIDTH DIGIT",
+        "MATHEMATICAL BOLD DIGIT",
+        "SUPERSCRIPT",
+        "SUBSCRIPT",
+    )
+}
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_digits_of_other_scripts_are_not_right(script):
     def written(text):
-        return text.translate(str.maketrans("0123456789", script))
+        return text.translate(str.maketrans("0123456789", SCRIPTS[script]))
 
     for text in ("18", r"\frac{\pi}{2}", r"\frac{1}{2}", "3 * (5 - 1)", "1234341221434321"):
         for answer in (
@@ -159,14 +178,13 @@ def test_digits_of_other_scripts_are_not_right(script):
 
 def test_but_the_published_scorer_reads_them_as_pythons_float_does():
     """d1 to the letter: float("١٨") is 18.0; superscripts are no digits to it."""
-    for script in SCRIPTS[:4]:
-        assert TASKS["gsm8k"].score(PROBLEMS["gsm8k"], rf"\boxed{{{script[1]}{script[8]}}}", "d1").solved
-    for script in SCRIPTS[4:]:
-        assert not TASKS["gsm8k"].score(PROBLEMS["gsm8k"], rf"\boxed{{{script[1]}{script[8]}}}", "d1").solved
+    for name, digits in SCRIPTS.items():
+        read = TASKS["gsm8k"].score(PROBLEMS["gsm8k"], rf"\boxed{{{digits[1]}{digits[8]}}}", "d1").solved
+        assert read is name.endswith("DIGIT")
 
 
 @pytest.mark.parametrize(
-    "mark", ["\x00", "\ud800", "\udfff", "\u200f", "\u202e", "\u200b", "\ufeff", "\u0301", "\x1b[2J", "\r", "\x85"], ids=ascii
+    "mark", ["\x00", "\ud800", "\u200f", "\u202e", "\u200b", "\ufeff", "\u0301", "\x1b[2J", "\r", "\x85"], ids=ascii
 )
 def test_marks_between_the_digits_are_not_right(mark):
     for text in (
@@ -184,13 +202,19 @@ def test_marks_between_the_digits_are_not_right(mark):
 
 
 @pytest.mark.parametrize("text", [
-    "<answer>", "</answer>", "<answer", "answer>", "<answer>18", "<answer>\\boxed{18", "<answer>\\boxed{7", "</answer>18<answer>", "<ANSWER>18</ANSWER>",
-    "<answer>\\boxed{</answer>}", "<answer>\\boxed{7</answer>8}", "\\boxed", "\\boxed{", "\\boxed ", "\\boxed $", "\\boxed}{18", "\\fbox{18}", "\\fbox", "{18}", "```18```",
-    "<answer>```18", "<answer>```18``</answer>", "<answer>17 18 19</answer>", "\\boxed{17 or 18}", "\\boxed{18 or 17}", "", " ", "\n", "\\", "$", "=", "\\text{ ", "\\frac", "\\sqrt", "/",
+    "<answer>", "</answer>", "<answer", "answer>", "<answer>18", "<answer>\\boxed{18", "<answer>\\boxed{7",
+    "</answer>18<answer>", "<ANSWER>18</ANSWER>",
+    "<answer>\\boxed{</answer>}", "<answer>\\boxed{7</answer>8}", "\\boxed", "\\boxed{", "\\boxed ", "\\boxed $",
+    "\\boxed}{18", "\\fbox{18}", "\\fbox", "{18}", "```18```",
+    "<answer>```18", "<answer>```18``</answer>", "<answer>17 18 19</answer>", "\\boxed{17 or 18}", "\\boxed{18 or 17}", "",
+    " ", "\n", "\\", "$", "=", "\\text{ ", "\\frac", "\\sqrt", "/",
 ])  # fmt: skip
 def test_unfinished(text):
     """Of these, only what states 18 in its tags, in a box that lacks its end or is the first number, can be right."""
-    stated = {("gsm8k", "d1"): {"\\boxed{18 or 17}", "<answer>```18``</answer>"}, ("gsm8k", "strict"): {"<answer>18", "<answer>\\boxed{18"}}
+    stated = {
+        ("gsm8k", "d1"): {"\\boxed{18 or 17}", "<answer>```18``</answer>"},
+        ("gsm8k", "strict"): {"<answer>18", "<answer>\\boxed{18"},
+    }
     for task, scorer in SCORERS:
         assert TASKS[task].score(PROBLEMS[task], text, scorer).solved is (text in stated.get((task, scorer), ()))
 

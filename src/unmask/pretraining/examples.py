@@ -79,7 +79,9 @@ class Examples:
 
     def _example(self, phase: Phase, rng: random.Random) -> Example:
         task, place = at(phase.tasks, rng.random()), rng.random()
-        problem = sample(task, rng.getrandbits(40), level=self.recipe.level, split="train", seed=self.recipe.seed)
+        problem = sample(
+            task, rng.getrandbits(40), level=phase.level or self.recipe.level, split="train", seed=self.recipe.seed
+        )
         style = at(self._styles(phase, task, problem.manner), place)
         opened = phase.opened == 1.0 or rng.random() < phase.opened
         prompt, before = self.prompt(problem.question, opened=opened), "" if opened else PREFILL

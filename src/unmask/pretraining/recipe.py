@@ -50,6 +50,8 @@ class Phase:
     tasks: Mapping[str, float]
     filled: bool = False
     """True fills the window with end tokens; false ends a canvas with its answer and one end token."""
+    level: str = ""
+    """How hard the problems are, if not as the recipe says."""
     habits: float = 0.0
     """0: the styles' shares are the same for every question. Above 0: each manner of asking has shares of its own, drawn around
     `styles` (Dirichlet, this much concentrated), as in instruction data, where how long an answer is hangs on how one asks."""
@@ -70,6 +72,11 @@ class Recipe:
     save_every: int = 200
     evaluate_every: int = 500
     compile: bool = False
+
+    @property
+    def taught(self) -> str:
+        """How hard the problems of the last phase are."""
+        return self.phases[-1].level or self.level
 
     @property
     def steps(self) -> int:
@@ -132,8 +139,9 @@ def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
     recipe = _build(
         Recipe, {**values, "shape": _build(Shape, shape, "[shape]"), "phases": tuple(map(_phase, phases))}, "the recipe"
     )
-    if recipe.level not in LEVELS:
-        raise unknown("level", recipe.level, LEVELS)
+    for level in (recipe.level, *(phase.level for phase in recipe.phases if phase.level)):
+        if level not in LEVELS:
+            raise unknown("level", level, LEVELS)
     if len({phase.name for phase in recipe.phases}) < len(recipe.phases):
         raise InputError("two phases have the same name; give each its own, since it seeds the phase's draws")
     return recipe

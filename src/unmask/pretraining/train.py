@@ -118,7 +118,7 @@ class Training:
         found = {}
         for name in sorted({task for phase in self.recipe.phases for task in phase.tasks}):
             task = find_task(name)
-            fresh = task.problems(problems, level=self.recipe.level, split="test", seed=WATCHED)
+            fresh = task.problems(problems, level=self.recipe.taught, split="test", seed=WATCHED)
             plan = Plan(task, fresh, settings, source="watched while training", prompt=PROMPT)
             found[name] = interval(list(evaluate(model, plan)))[0]
         return found

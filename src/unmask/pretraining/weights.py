@@ -27,7 +27,7 @@ def raw_config(recipe: Recipe, text: Text) -> dict[str, Any]:
         "num_attention_heads": shape.heads, "num_key_value_heads": shape.kv_heads, "intermediate_size": shape.mlp_size,
         "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "max_position_embeddings": shape.context, "torch_dtype": "bfloat16",
         "mask_token_id": text.specials[MASK], "eos_token_id": text.specials[FILL], "pad_token_id": text.specials[FILL],
-        "unmask": {"prompt": PROMPT, "level": recipe.level},
+        "unmask": {"prompt": PROMPT, "level": recipe.taught},
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ class Level:
     """The largest number that is added or taken."""
 
 
-LEVELS = {"easy": Level(6, 9, 20), "medium": Level(9, 12, 50), "hard": Level(20, 50, 500)}
+LEVELS = {"easy": Level(5, 9, 10), "medium": Level(6, 9, 20), "hard": Level(20, 50, 500)}
 
 
 def make(rng: random.Random, level: Level) -> tuple[str, Problem] | None:

@@ -13,6 +13,8 @@ from unmask.tasks.problem import Problem
 
 NUMBERS = re.compile(r"Numbers: \[([\d, ]+)\]")
 TARGET = re.compile(r"Target: (\d+)")
+NUMERIC = ("gsm8k", "words", "sums")
+"""Tasks whose answers are numbers."""
 PUZZLE = re.compile(r"Sudoku puzzle: ([0-9]{16})")
 
 
@@ -33,7 +35,7 @@ def read_completions(path: Path, task: str) -> list[tuple[Problem, str]]:
     for number, row in enumerate(rows, start=1):
         try:
             problem, completion = _published(row, task) if "ground_truth" in row else _own(row, task)
-            if task in ("gsm8k", "words") and not math.isfinite(float(problem.answer.replace(",", ""))):
+            if task in NUMERIC and not math.isfinite(float(problem.answer.replace(",", ""))):
                 raise ValueError(f"{problem.answer} is no number")
             if not isinstance(completion, str):
                 raise TypeError(f"{completion!r} is no text")

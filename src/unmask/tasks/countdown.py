@@ -23,7 +23,7 @@ class Level:
     """Only problems that these can solve; + and - are tried before * and /."""
 
 
-LEVELS = {"easy": Level(20, 60, "+-"), "medium": Level(30, 99, "+-*/"), "hard": Level(99, 100, "+-*/")}
+LEVELS = {"easy": Level(15, 45, "+-"), "medium": Level(20, 60, "+-"), "hard": Level(99, 100, "+-*/")}
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from typing import Any
 from unmask.tasks.extract import braces, tagged
 
 NUMBER = re.compile(r"-?\d+\.?\d*")
-BOXES = re.compile(
-    r"\\boxed\{[^\S\n]*+(?:([^}\n\d]*+\d[^}\n]*+|[+-]?(?ai:infinity|inf|nan)[^\S\n]*+)\}|[^}\n]*+\}|.*+)"
-)
+BOXES = re.compile(r"\\boxed\{[^\S\n]*+(?:([^}\n\d]*+\d[^}\n]*+|[+-]?(?ai:infinity|inf|nan)[^\S\n]*+)\}|[^}\n]*+\}|.*+)")
 r"""A box that ends on its line: its text, if Python's `float` or NUMBER can make a number of it."""
 ENDINGS = ("<|eot_id|>", "<|endoftext|>")
 LONGEST = 1000

@@ -23,7 +23,8 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {
-    module.__name__.rpartition(".")[2]: Family(module.make, module.LEVELS) for module in (words, algebra, countdown, sudoku, sums)
+    module.__name__.rpartition(".")[2]: Family(module.make, module.LEVELS)
+    for module in (words, algebra, countdown, sudoku, sums)
 }
 
 

@@ -16,7 +16,7 @@ from unmask.tasks.problem import Problem
 Reader = Callable[[Path | list[Mapping[str, Any]]], list[Problem]]
 
 
-def _rows(source: Path | list[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+def _rows(source: Path | list[Mapping[str, Any]]) -> Iterable[Any]:
     """The rows of a JSON-lines or CSV file, or rows that are there already."""
     if not isinstance(source, Path):
         return source
@@ -46,6 +46,8 @@ def _reader(make: Callable[[Mapping[str, Any]], Problem], needs: str) -> Reader:
         problems = []
         for number, row in enumerate(_rows(source), start=1):
             try:
+                if not isinstance(row, Mapping):
+                    raise TypeError(f"{row!r} is no object")
                 problems.append(make(row))
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 where = source if isinstance(source, Path) else "the data set"

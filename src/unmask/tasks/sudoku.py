@@ -19,7 +19,7 @@ class Level:
     blanks: tuple[int, int]
 
 
-LEVELS = {"easy": Level((4, 8)), "medium": Level((6, 10)), "hard": Level((8, 12))}
+LEVELS = {"easy": Level((4, 7)), "medium": Level((4, 8)), "hard": Level((8, 12))}
 
 
 @cache

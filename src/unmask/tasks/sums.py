@@ -20,7 +20,7 @@ class Level:
     """The largest number that is multiplied, or comes out of a division."""
 
 
-LEVELS = {"easy": Level(99, 50, 9, 18), "medium": Level(200, 99, 12, 25), "hard": Level(999, 999, 30, 50)}
+LEVELS = {"easy": Level(50, 20, 9, 12), "medium": Level(99, 50, 9, 18), "hard": Level(999, 999, 30, 50)}
 
 
 def make(rng: random.Random, level: Level) -> tuple[str, Problem] | None:

@@ -220,7 +220,8 @@ TASKS: dict[str, Task] = {
         Task("words", "our own word problems, 2-5 steps", "gsm8k", {"strict": _number, "d1": _gsm8k_d1}, family="words"),
         Task("algebra", "our own small problems about numbers and unknowns", "math500", {"strict": _form, "d1": _math_d1},
              family="algebra"),
-        Task("sums", "our own bare sums, what the others are made of", "gsm8k", {"strict": _number, "d1": _gsm8k_d1}, family="sums"),
+        Task("sums", "our own bare sums, what the others are made of", "gsm8k", {"strict": _number, "d1": _gsm8k_d1},
+             family="sums"),
     )
 }  # fmt: skip
 

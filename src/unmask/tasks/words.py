@@ -34,8 +34,8 @@ class Level:
 
 
 LEVELS = {
-    "easy": Level((2, 3), 50, 9, 0.2),
-    "medium": Level((2, 4), 99, 30, 0.35),
+    "easy": Level((2, 2), 30, 9, 0.1),
+    "medium": Level((2, 3), 50, 9, 0.2),
     "hard": Level((3, 5), 999, 200, 0.5),
 }
 
