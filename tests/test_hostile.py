@@ -68,12 +68,16 @@ PLACES = {"alone": "{}", "in a fence": "<answer>```{}```</answer>", "in a box": 
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS, ids=ascii)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ["alone", "in a fence"])
 def test_a_megabyte_of_it(fragment, place):
     check(PLACES[place].format(fragment * (MILLION // len(fragment))), DIFFERENT)
 
 
 @pytest.mark.parametrize(("before", "fragment", "after"), [
+    ("<answer>\\boxed{", "\\boxed{x}", "}</answer>"),
+    ("<answer>\\boxed{", "}", "}</answer>"),
+    ("<answer>\\boxed{", "\u2028", "}</answer>"),
+    ("<answer>\\boxed{", "\ud800", "}</answer>"),
     ("", "\\boxed{\n", "}"),
     ("", "\\boxed{", "}"),
     ("", "\\boxed{a\\boxed{\n", "}"),

@@ -66,7 +66,7 @@ class TestGsm8k:
             return float(numbers[-1]) if numbers else None
 
     @MANY
-    @given(text=texts(*TAGS, *BOXES, *NUMBERS))
+    @given(text=texts(*TAGS, *BOXES, *NUMBERS, *(f"\\boxed{{{number}}}" for number in NUMBERS)))
     @example(text="\\boxed{\n4} \\boxed{5}")
     @example(text="\\boxed{\\boxed{\n}\\boxed{6}")
     @example(text="\\boxed{a\\boxed{}7} \\boxed{8}")
@@ -76,8 +76,19 @@ class TestGsm8k:
     def test_same_number(self, text):
         assert repr(d1.gsm8k_number(text)) == repr(self.published(text))
 
+    @MANY
+    @given(inside=texts(*NUMBERS, " ", ".", "-", "1", most=8))
+    def test_same_number_in_the_tags_and_in_a_box(self, inside):
+        for text in (
+            f"<answer>{inside}</answer>",
+            f"\\boxed{{{inside}}}",
+            f"\\boxed{{...}}<answer>{inside}</answer>\\boxed{{8}}",
+        ):
+            assert repr(d1.gsm8k_number(text)) == repr(self.published(text))
+
     @pytest.mark.parametrize(("text", "number"), [
         (r"\boxed{...} then \boxed{7}", 7.0),
+        (r"\boxed{infinity} then \boxed{7}", float("inf")),
         (r"\boxed{} then \boxed{7}", 7.0),
         (r"\boxed{seven} then \boxed{7 pens}", 7.0),
         (r"\boxed{7} then \boxed{8}", 7.0),
@@ -359,6 +370,7 @@ class TestSudoku:
     @example(text="<answer>````1234```</answer>")
     @example(text="11234341221434321 </answer>")
     @example(text="</answer>  1\n")
+    @example(text="²" * 16 + "</answer>")
     def test_same_grid(self, text):
         assert d1.sudoku_grid(text) == self.published(text)
 

@@ -19,7 +19,7 @@ from unmask.tasks.families import FAMILIES, LEVELS, sample
 from unmask.tasks.problem import BUCKETS, SPLITS, STYLES, TEST_BUCKETS, Problem, draw, fingerprint
 from unmask.tasks.task import SCORERS, TASKS, Score, find_task, load_prompt
 
-MANY = {family: 20 if family == "countdown" else 100 for family in FAMILIES}
+MANY = {family: 14 if family == "countdown" else 100 for family in FAMILIES}
 """How many problems are looked at; with every type checked, those of Countdown take a while."""
 OURS = [task for task in TASKS.values() if task.family]
 EQUATION = re.compile(r"([0-9(][0-9 +\-*/()]*[0-9)]) = (?=([0-9]+)\b(?! [+\-*/]))")
@@ -66,7 +66,7 @@ class TestGenerators:
     @pytest.mark.parametrize("level", LEVELS)
     def test_a_response_in_any_style_is_right_by_both_scorers(self, task, level):
         prefill = task.prompt().prefill
-        for problem in task.problems(40, level=level, seed=5):
+        for problem in task.problems(30, level=level, seed=5):
             for style in STYLES:
                 for completion in (problem.response(style), prefill + problem.response(style) + "<|eot_id|><|endoftext|>"):
                     for scorer in SCORERS:
@@ -75,7 +75,7 @@ class TestGenerators:
 
     @pytest.mark.parametrize("task", OURS, ids=lambda task: task.name)
     def test_another_problems_response_is_wrong_by_both_scorers(self, task):
-        first, *others = task.problems(40, level="hard", seed=6)
+        first, *others = task.problems(30, split="train", seed=6)
         for other in others:
             if other.answer != first.answer:
                 for scorer in SCORERS:
