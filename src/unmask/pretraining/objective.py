@@ -33,13 +33,16 @@ class Lesson:
     """Which objective a row has, as its place in OBJECTIVES."""
 
 
-def make_lesson(batch: Batch, shares: Mapping[str, float], *, mask_id: int, generator: torch.Generator) -> Lesson:
-    """Hide and ask, by objectives drawn row by row."""
+def make_lesson(
+    batch: Batch, shares: Mapping[str, float], *, mask_id: int, generator: torch.Generator, ordered_from: int = 0
+) -> Lesson:
+    """Hide and ask, by objectives drawn row by row; answers of fewer than `ordered_from` tokens get uniform masks."""
     rows, width = batch.tokens.shape
     place = torch.arange(width)[None]
     start, end, length = (part[:, None] for part in (batch.start, batch.end, batch.length))
     mix = torch.tensor([float(shares.get(name, 0.0)) for name in OBJECTIVES])
     kind = torch.multinomial(mix, rows, replacement=True, generator=generator)
+    kind = torch.where(batch.end - batch.start < ordered_from, OBJECTIVES.index("uniform"), kind)
     slot = (place >= start) & (place < length)
     noise = torch.rand(rows, width, generator=generator)
     level, where, size = torch.rand(3, rows, 1, generator=generator)

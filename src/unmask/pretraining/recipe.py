@@ -55,6 +55,8 @@ class Phase:
     habits: float = 0.0
     """0: the styles' shares are the same for every question. Above 0: each manner of asking has shares of its own, drawn around
     `styles` (Dirichlet, this much concentrated), as in instruction data, where how long an answer is hangs on how one asks."""
+    ordered_from: int = 0
+    """Answers of fewer tokens than this are learned under uniform masks only: who writes in order then writes at length."""
     opened: float = 1.0
     """Share of the canvases whose prompt has the opening tag of the reasoning already; elsewhere it begins the answer."""
 
@@ -166,6 +168,8 @@ def _phase(raw: Mapping[str, Any]) -> Phase:
             raise InputError(f"{where}: the shares of {kind}s must be numbers >= 0, one of them above 0")
     if not 0 <= phase.habits < 1e6:
         raise InputError(f"{where}: habits={phase.habits} must be a number of at least 0")
+    if not 0 <= phase.ordered_from <= 100_000:
+        raise InputError(f"{where}: ordered_from={phase.ordered_from} must be at least 0")
     if not 0 <= phase.opened <= 1:
         raise InputError(f"{where}: opened={phase.opened} must lie between 0 and 1")
     if phase.steps < 1 or phase.tokens < 256:
