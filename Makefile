@@ -45,14 +45,14 @@ clean:
 CARD = OMP_NUM_THREADS=1 $(VENV)/bin/unmask evaluate --model tiny --dtype bfloat16 --seed 20261119
 
 card-words card-algebra card-countdown card-sudoku: card-%: $(VENV)/.dev
-	$(CARD) --task $* --n 256 --steps 128 --blocks 16 --out runs/card/blocks-$*
+	$(CARD) --task $* --n 128 --steps 128 --blocks 16 --out runs/card/blocks-$*
 card-steps: $(VENV)/.dev
-	$(CARD) --task words --n 256 --steps 16,32,64,128 --out runs/card/steps
+	$(CARD) --task words --n 128 --steps 16,32,64,128 --out runs/card/steps
 card-others: $(VENV)/.dev
-	$(CARD) --task algebra --task countdown --task sudoku --n 128 --steps 16,128 --out runs/card/others
+	$(CARD) --task algebra --task countdown --task sudoku --n 64 --steps 16,128 --out runs/card/others
 card-annealed: $(VENV)/.dev
-	$(CARD) --task words --n 128 --steps 16,128 --eos anneal:3 --out runs/card/annealed
+	$(CARD) --task words --n 64 --steps 16,128 --eos anneal:3 --out runs/card/annealed
 card-random: $(VENV)/.dev
-	$(CARD) --task words --n 64 --steps 16 --first random --samples 8 --out runs/card/random
+	$(CARD) --task words --n 48 --steps 16 --first random --samples 8 --out runs/card/random
 card: $(CARDS)
 	$(VENV)/bin/python benchmarks/card.py runs/card

@@ -254,6 +254,15 @@ def test_objectives_hide_and_ask_what_they_say(seed, objective):
     assert torch.equal(lesson.targets, tokens)
 
 
+def test_short_answers_can_be_kept_to_uniform_masks():
+    start, end = torch.tensor([2, 2]), torch.tensor([10, 50])
+    batch = Batch(torch.zeros(2, 60, dtype=torch.int64), start, end, end + 1)
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        lesson = make_lesson(batch, {"block": 1.0}, mask_id=9, generator=generator, ordered_from=30)
+        assert lesson.kind.tolist() == [OBJECTIVES.index("uniform"), OBJECTIVES.index("block")]
+
+
 def test_the_loss_is_the_mean_of_what_is_asked_with_predictions_shifted_by_one():
     torch.manual_seed(0)
     tokens = torch.tensor([[5, 6, 7, 8, 9]])

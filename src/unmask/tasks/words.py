@@ -83,7 +83,7 @@ class Story:
 
 
 def make(rng: random.Random, level: Level) -> tuple[str, Problem] | None:
-    """A word problem; its key is the chain of sums with the people and things."""
+    """A word problem; its key is the chain of sums with the person and the things."""
     girl = rng.random() < 0.5
     name = rng.choice(SHE if girl else HE)
     friend = rng.choice([other for other in SHE + HE if other != name])
@@ -101,7 +101,7 @@ def make(rng: random.Random, level: Level) -> tuple[str, Problem] | None:
         return None
     story.work(f"So the answer is {story.total}.")
     text = " ".join([*story.told, question])
-    return f"{name} {friend} {story.thing} {story.key}", Problem(
+    return f"{name} {story.thing} {story.key}", Problem(
         text, str(story.total), manner=name, long=tuple(story.long), worked=tuple(story.worked), terse=tuple(story.terse)
     )
 
