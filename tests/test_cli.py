@@ -242,7 +242,7 @@ def test_version_and_completion():
 def test_demo_decodes_a_problem_of_each_task_in_two_ways():
     done = unmask("demo", env={"COLUMNS": "120"})
     assert done.returncode == 0, done.stderr
-    for word in ("words", "algebra", "countdown", "sudoku", "step 16 of 64", "end-of-sequence tokens", "unmask doctor"):
+    for word in ("words", "algebra", "countdown", "sudoku", "step 32 of 128", "end-of-sequence tokens", "unmask doctor"):
         assert word in done.stdout
     totals = [
         int(line.split("they have ")[1].split(":")[0].rstrip(",.")) for line in done.stdout.splitlines() if "they have " in line

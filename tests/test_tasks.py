@@ -120,7 +120,7 @@ class TestGenerators:
             name, thing, sums = key.split(" ", 2)
             assert name in question
             assert thing in question
-            assert not [word for word in re.findall(r"[A-Z][a-z]+", sums)], "nobody is in the key who may not be in the text"
+            assert not re.findall(r"[A-Z][a-z]+", sums), "nobody is in the key who may not be in the text"
 
     @pytest.mark.parametrize("family", sorted(published.READERS))
     def test_no_problem_of_a_published_test_is_made(self, family):

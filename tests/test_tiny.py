@@ -50,11 +50,12 @@ def test_digits_are_tokens_of_their_own(tiny):
 
 
 def test_it_solves_a_word_problem_with_written_reasoning(tiny):
-    question = "Mia has 12 apples. Then she buys 5 more apples. How many apples does Mia have now?"
+    question = "Mia has 12 apples. Then she buys 5 more apples. Later she sells 3 apples. How many apples does Mia have now?"
     answer = tiny.generate(question, length=128, steps=64, blocks=16)
     assert answer.finish == "eos"
     assert "12 + 5 = 17" in answer.text
-    assert answer.text.endswith("<answer>\n\\boxed{17}\n</answer>")
+    assert "17 - 3 = 14" in answer.text
+    assert answer.text.endswith("<answer>\n\\boxed{14}\n</answer>")
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -21,7 +21,7 @@ from unmask.tasks.problem import Problem
 from unmask.tasks.task import Task, find_task
 
 TASKS = ("words", "algebra", "countdown", "sudoku")
-LENGTH, STEPS, SEED = 128, 64, 0
+LENGTH, STEPS, SEED = 128, 128, 0
 ALONE: dict[str, Any] = {"order": "top1", "eos": "none", "schedule": "linear", "steps": STEPS, "length": LENGTH}
 WAYS: list[tuple[str, dict[str, Any]]] = [
     ("by confidence alone (top1)", ALONE),
@@ -140,7 +140,10 @@ def _row(cells: list[Line]) -> Table:
 
 def _columns(frames: list[Frame]) -> Table:
     return _row(
-        [Line(f"{name}\n", style="italic").append_text(_canvas(frame)) for (name, _), frame in zip(WAYS, frames, strict=True)]
+        [
+            Line().append(f"{name}\n", style="italic").append_text(_canvas(frame))
+            for (name, _), frame in zip(WAYS, frames, strict=True)
+        ]
     )
 
 

@@ -86,7 +86,11 @@ class Training:
             batch = self.examples.batch(self.step)
             generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
             lesson = make_lesson(
-                batch, shares_at(phase, number), mask_id=self.model.mask_id, generator=generator, ordered_from=phase.ordered_from
+                batch,
+                shares_at(phase, number),
+                mask_id=self.model.mask_id,
+                generator=generator,
+                ordered_from=phase.ordered_from,
             )
             self.total, tokens = (
                 self.total + self._learn(forward, lesson, rate_at(phase, number)),
