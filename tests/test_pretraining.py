@@ -296,4 +296,4 @@ def test_a_text_of_this_tokenizer_is_written_like_a_published_one(finished):
     chat = text.chat([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "<reasoning>"}])
     assert chat == "<|user|>Hi<|assistant|><reasoning>"
     assert FILL in text.specials
-    assert "<reasoning>" not in text.specials
+    assert text.decode(text.encode(chat)) == "Hi<reasoning>"  # the marks are ordinary text
