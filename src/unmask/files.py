@@ -1,9 +1,11 @@
 """Files that are written whole or not at all."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from unmask.errors import InputError
 
@@ -42,6 +44,18 @@ def check_target(path: Path) -> None:
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}; make it first")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path} cannot be written: the folder {path.parent} is not writable; choose another")
+
+
+def json_lines(path: Path, text: str) -> list[Any]:
+    """The values in a text with one JSON value a line; a line that is none is refused by its number."""
+    values = []
+    for number, line in enumerate(text.split("\n"), start=1):  # in a JSON text, other line ends may stand unescaped
+        if line.strip():
+            try:
+                values.append(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{path} line {number} is not JSON ({error})") from None
+    return values
 
 
 def _umask() -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import InputError
+from unmask.files import json_lines
 from unmask.tasks import countdown, sudoku
 from unmask.tasks.problem import Problem
 
@@ -54,13 +55,7 @@ def _rows(path: Path, text: str) -> list[Mapping[str, Any]]:
             whole["generations"] if isinstance(whole, dict) and "generations" in whole and "question" not in whole else [whole]
         )
     except (ValueError, RecursionError):
-        rows = []
-        for number, line in enumerate(text.split("\n"), start=1):  # in a JSON text, other line ends may stand unescaped
-            if line.strip():
-                try:
-                    rows.append(json.loads(line))
-                except (ValueError, RecursionError) as error:
-                    raise InputError(f"{path} line {number} is not JSON ({error})") from None
+        rows = json_lines(path, text)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{path} must hold objects, one a completion")
     return rows

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import InputError
+from unmask.files import json_lines
 from unmask.tasks import countdown, sudoku
 from unmask.tasks.problem import Problem
 
@@ -31,14 +31,7 @@ def _rows(source: Path | list[Mapping[str, Any]]) -> Iterable[Any]:
             return list(csv.DictReader(io.StringIO(text, newline="")))
         except csv.Error as error:
             raise InputError(f"{source} is not a CSV file ({error})") from None
-    rows = []
-    for number, line in enumerate(text.split("\n"), start=1):  # in a JSON text, other line ends may stand unescaped
-        if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{source} line {number} is not JSON ({error})") from None
-    return rows
+    return json_lines(source, text)
 
 
 def _reader(make: Callable[[Mapping[str, Any]], Problem], needs: str) -> Reader:
