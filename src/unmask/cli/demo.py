@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text as Line
@@ -88,12 +89,12 @@ def _decode(model: Model, task: Task, console: Console) -> Pair:
         job = model.prepare([messages], seed=SEED, **options)
         runs.append(job.run(1))
     pair = Pair(task, problem, [[], []], [])
-    with Live(console=console, refresh_per_second=20, transient=True) if console.is_terminal else _Quiet() as live:
+    with Live(console=console, refresh_per_second=20, transient=True) if console.is_terminal else nullcontext() as live:
         for frames in _together([run.frames() for run in runs]):
             for seen, frame in zip(pair.frames, frames, strict=True):
                 seen.append(frame)
             step = frames[0].step
-            if console.is_terminal:
+            if live is not None:
                 live.update(Group(_columns([line[-1] for line in pair.frames]), Line(f"step {step}/{STEPS}", style="dim")))
             elif step in [round(part * STEPS) for part in SHOWN[:-1]]:
                 console.print(f"step {step} of {STEPS}", markup=False, style="dim")
@@ -104,19 +105,6 @@ def _decode(model: Model, task: Task, console: Console) -> Pair:
     console.print(_row([Line(words, style="bold") for words in verdict]))
     console.print()
     return pair
-
-
-class _Quiet:
-    """Where nothing can be redrawn."""
-
-    def __enter__(self) -> "_Quiet":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-    def update(self, shown: RenderableType) -> None:
-        """Nothing to do."""
 
 
 def _together(runs: list[Iterator[Frame]]) -> Iterator[list[Frame]]:

@@ -92,10 +92,8 @@ class Training:
                 generator=generator,
                 ordered_from=phase.ordered_from,
             )
-            self.total, tokens = (
-                self.total + self._learn(forward, lesson, rate_at(phase, number)),
-                tokens + batch.tokens.numel(),
-            )
+            self.total = self.total + self._learn(forward, lesson, rate_at(phase, number))
+            tokens += batch.tokens.numel()
             self.step += 1
             if self.step % LOG_EVERY == 0 or self.step == goal:
                 mean = float(self.total) / ((self.step - 1) % LOG_EVERY + 1)
@@ -105,9 +103,10 @@ class Training:
                 yield self._log(Report(self.step, self.recipe.steps, phase.name, mean, tokens, seconds))
             if self.step % LOG_EVERY == 0:
                 self.total = torch.zeros(())
-            if self.step % self.recipe.save_every == 0 or self.step == goal:
+            evaluates = self.step % self.recipe.evaluate_every == 0 or self.step == self.recipe.steps
+            if self.step % self.recipe.save_every == 0 or self.step == goal or evaluates:
                 self.save()
-            if self.step % self.recipe.evaluate_every == 0 or self.step == self.recipe.steps:
+            if evaluates:
                 scores = self.scores()
                 seconds = time.perf_counter() - start
                 yield self._log(Report(self.step, self.recipe.steps, phase.name, mean, tokens, seconds, scores))
@@ -115,8 +114,7 @@ class Training:
                 tokens, start = 0, time.perf_counter()
 
     def scores(self, problems: int = 8) -> dict[str, float]:
-        """How many fresh problems of each task the model solves in blocks of 16, two tokens a step."""
-        self.save()
+        """How many fresh problems of each task the model solves in blocks of 16, two tokens a step, as it was last saved."""
         place = pick_device("cpu")
         model = load(self.folder, device="cpu", dtype="bfloat16" if supports(torch.bfloat16, place) else "float32")
         settings = {"length": self.recipe.shape.window, "steps": self.recipe.shape.window // 2, "order": "top1", "eos": "none",
